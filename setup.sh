@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Makes .venv with the pinned packages and .tools with QEMU and Arm's prebuilt firmware. Safe to run again.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+VENV=.venv
+TOOLS=${ARMDEPLOY_TOOLS:-.tools}
+PYTHON=${PYTHON:-python3}
+QEMU_SUITE=trixie-backports # the first Debian suite whose static qemu-user is 11.1 or newer
+FIRMWARE_WHEEL=mlia-ethos-u==0.1.0
+EXTRA=""
+WITH_QEMU=1 WITH_FIRMWARE=1 WITH_TOOLCHAIN=0
+
+usage() {
+    cat <<'EOF'
+usage: ./setup.sh [options]
+
+Installs what armdeploy needs below this folder: .venv (Python packages, pinned), .tools/qemu (qemu-arm)
+and .tools/firmware (Arm's prebuilt ExecuTorch firmware). Nothing else on the machine changes, except
+the Debian packages of --enable-baremetal-toolchain.
+
+  --setup-test-dependency        also install pytest, hypothesis, ruff, mypy
+  --enable-baremetal-toolchain   also install gcc-arm-none-eabi (apt; needs root)
+  --disable-qemu                 do not fetch qemu-arm (then only --platform host runs)
+  --disable-ethos-u-deps         do not fetch Arm's prebuilt firmware (likewise)
+  --python PROGRAM               Python >= 3.10 to make .venv with (default: python3)
+  --i-agree-to-the-contained-eula  accepted and not needed: no licence-walled tool is installed
+  -h, --help                     this text
+
+Exit codes: 0 ok, 2 usage, 3 something could not be installed (the last line says what).
+EOF
+}
+
+say() { echo "setup: $*" >&2; }
+die() { echo "setup: $*" >&2; exit 3; }
+
+while [ $# -gt 0 ]; do
+    case $1 in
+        --setup-test-dependency) EXTRA="[dev]" ;;
+        --enable-baremetal-toolchain) WITH_TOOLCHAIN=1 ;;
+        --disable-qemu) WITH_QEMU=0 ;;
+        --disable-ethos-u-deps) WITH_FIRMWARE=0 ;;
+        --python) shift; PYTHON=${1:?--python needs a program} ;;
+        --i-agree-to-the-contained-eula) ;;
+        -h | --help) usage; exit 0 ;;
+        *) echo "setup: unknown option '$1'; see ./setup.sh --help" >&2; exit 2 ;;
+    esac
+    shift
+done
+
+install_python_packages() {
+    "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || die "$PYTHON is not Python >= 3.10; use --python"
+    [ -x $VENV/bin/python ] || "$PYTHON" -m venv $VENV || die "cannot make $VENV; on Debian: apt-get install python3-venv"
+    local stamp=$VENV/.armdeploy-setup want
+    want="$(cat pyproject.toml)$EXTRA"
+    if [ -f $stamp ] && { [ "$(cat $stamp)" = "$want" ] || [ "$(cat $stamp)" = "$(cat pyproject.toml)[dev]" ]; }; then
+        say "$VENV is up to date"
+        return
+    fi
+    say "installing the Python packages into $VENV (about 2 GB, some minutes)"
+    $VENV/bin/python -m pip install --quiet --disable-pip-version-check -e ".$EXTRA" ||
+        die "pip could not install the packages; the lines above say which"
+    printf '%s' "$want" >$stamp
+}
+
+qemu_version() { "$1" --version 2>/dev/null | sed -n 's/^qemu-arm version \([0-9]*\).*/\1/p'; }
+
+debian_archive() { # the address of the Debian archive that this machine's apt already uses
+    local codename
+    codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+    apt-get indextargets --format '$(CREATED_BY) $(RELEASE) $(REPO_URI)' 2>/dev/null |
+        awk -v c="$codename" '$1 == "Packages" && $2 == c { print $3; exit }'
+}
+
+fetch_qemu() { # downloads and unpacks one package with an apt configuration of its own: the system's stays as it is
+    local dir archive keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+    command -v apt-get >/dev/null && archive=$(debian_archive) && [ -n "$archive" ] && [ -f $keyring ] || return 1
+    dir=$(mktemp -d)
+    mkdir -p "$dir"/{lists/partial,cache/archives/partial,state}
+    echo "deb [signed-by=$keyring] $archive $QEMU_SUITE main" >"$dir/sources.list"
+    : >"$dir/status"
+    chmod -R a+rX "$dir"
+    (
+        cd "$dir"
+        apt=(apt-get -qq -o Dir::Etc::sourcelist="$dir/sources.list" -o Dir::Etc::sourceparts=/dev/null
+            -o Dir::State="$dir/state" -o Dir::State::lists="$dir/lists" -o Dir::Cache="$dir/cache"
+            -o Dir::State::status="$dir/status" -o APT::Sandbox::User=)
+        "${apt[@]}" update && "${apt[@]}" download qemu-user && dpkg-deb -x qemu-user_*.deb root
+    ) >&2 || { rm -rf "$dir"; return 1; }
+    mkdir -p "$TOOLS/qemu"
+    cp "$dir"/root/usr/bin/qemu-arm "$dir"/root/usr/bin/qemu-aarch64 "$TOOLS/qemu/"
+    cp "$dir"/root/usr/share/doc/qemu-user/copyright "$TOOLS/qemu/copyright"
+    rm -rf "$dir"
+}
+
+install_qemu() {
+    local found
+    for found in "${ARMDEPLOY_QEMU:-}" "$TOOLS/qemu/qemu-arm" "$(command -v qemu-arm || true)"; do
+        if [ -n "$found" ] && [ "$(qemu_version "$found")" -ge 10 ] 2>/dev/null; then
+            say "qemu-arm $("$found" --version | sed -n 's/^qemu-arm version \([^ ]*\).*/\1/p') is there"
+            return
+        fi
+    done
+    say "fetching qemu-arm from Debian's $QEMU_SUITE"
+    fetch_qemu || die "qemu-arm >= 10 is not here and Debian's $QEMU_SUITE could not be read;" \
+        "install qemu-user >= 10 by hand and set ARMDEPLOY_QEMU, or run setup with --disable-qemu (then: --platform host)"
+}
+
+install_firmware() {
+    local board images=mlia/resources/backends/applications missing=0
+    for board in corstone-300 corstone-320; do
+        [ -f "$TOOLS/firmware/$board/mlek_inference_runner.axf" ] || missing=1
+    done
+    [ $missing = 0 ] && { say "Arm's prebuilt firmware is there"; return; }
+    say "fetching Arm's prebuilt ExecuTorch firmware ($FIRMWARE_WHEEL, images only)"
+    local dir
+    dir=$(mktemp -d)
+    $VENV/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --dest "$dir" "$FIRMWARE_WHEEL" ||
+        die "pip could not download $FIRMWARE_WHEEL"
+    $VENV/bin/python -m zipfile -e "$dir"/*.whl "$dir"
+    for board in corstone-300:sse-300-26.03.0-executorch-ethos-U55 corstone-320:sse-320-26.03.0-executorch-ethos-U85; do
+        mkdir -p "$TOOLS/firmware/${board%%:*}"
+        cp "$dir/$images/inference_runner-${board##*:}-Default-noTA/"mlek_inference_runner.axf* \
+            "$TOOLS/firmware/${board%%:*}/"
+    done
+    rm -rf "$dir"
+}
+
+install_toolchain() {
+    command -v arm-none-eabi-gcc >/dev/null && { say "arm-none-eabi-gcc is there"; return; }
+    local line="apt-get install -y gcc-arm-none-eabi"
+    [ "$(id -u)" = 0 ] || die "the bare-metal toolchain needs root: sudo $line"
+    say "installing gcc-arm-none-eabi"
+    { apt-get -qq update && DEBIAN_FRONTEND=noninteractive $line; } >/dev/null || die "apt failed: $line"
+}
+
+install_python_packages
+[ $WITH_QEMU = 0 ] || install_qemu
+[ $WITH_FIRMWARE = 0 ] || install_firmware
+[ $WITH_TOOLCHAIN = 0 ] || install_toolchain
+say "done; next: ./fvp/run.sh"
