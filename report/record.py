@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The run record: what one run did, as plain data. JSON is the source, everything printed derives from it.
+
+`run_record.schema.json` beside this file is its JSON Schema; `SCHEMA_VERSION` changes with it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+SCHEMA_VERSION = 1
+SCHEMA_PATH = Path(__file__).with_name("run_record.schema.json")
+
+NATURES = ("estimated", "simulated", "emulated-count", "measured", "published")
+"""Where a number comes from: a static formula, an executed model, instructions counted by an emulator,
+hardware or Arm's FVP, or somebody else's publication. Never mixed in one ratio."""
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One input or output; `path` is the file that holds its raw bytes, when there is one."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    sha256: str
+    path: str | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """One proof: `result` is pass, fail or not run; `detail` says what was compared, or why not."""
+
+    name: str
+    result: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number with its unit and nature; `value` None is n/a and `note` says why."""
+
+    name: str
+    value: float | int | None
+    unit: str
+    nature: str
+    source: str
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if self.nature not in NATURES:
+            raise ValueError(f"nature {self.nature!r} of {self.name} is not one of {NATURES}")
+        if self.value is None and not self.note:
+            raise ValueError(f"metric {self.name} is n/a without a reason")
+
+
+@dataclass(frozen=True)
+class Op:
+    """One instruction of the program: a delegate call (placement npu) or an operator (placement cpu)."""
+
+    id: int
+    name: str
+    kind: str
+    placement: str
+    macs: int | None = None
+    cycles: int | None = None
+
+
+@dataclass(frozen=True)
+class Exit:
+    """Process exit code and, when it is not 0, the one-line reason."""
+
+    code: int
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """Everything that one run produced. `status` is ok, failed, wrong_output or timeout."""
+
+    status: str
+    exit: Exit
+    target: Mapping[str, Any]
+    platform: Mapping[str, Any]
+    inputs: tuple[Tensor, ...] = ()
+    outputs: tuple[Tensor, ...] = ()
+    checks: tuple[Check, ...] = ()
+    metrics: tuple[Metric, ...] = ()
+    ops: tuple[Op, ...] = ()
+    memory: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    schema_version: int = SCHEMA_VERSION
+    tool: str = field(default_factory=lambda: f"armdeploy {tool_version()}")
+
+    def to_json(self) -> str:
+        """The record as one JSON document."""
+        return json.dumps(dataclasses.asdict(self), indent=2)
+
+
+def tool_version() -> str:
+    """Version of the installed armdeploy, "unknown" when run from a bare checkout."""
+    try:
+        return metadata.version("armdeploy")
+    except metadata.PackageNotFoundError:
+        return "unknown"
