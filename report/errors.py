@@ -27,12 +27,11 @@ class ArmdeployError(Exception):
 
     def one_line(self) -> str:
         """The message on one line: ``where: what: why; hint``."""
-        text = f"{self.where}: {self.what}" if self.where else self.what
-        if self.why:
-            text += f": {self.why}"
-        if self.hint:
-            text += f"; {self.hint}"
-        return " ".join(text.split())
+        where, what, why, hint = (" ".join(p.split()) for p in (self.where, self.what, self.why, self.hint))
+        text = f"{where}: {what}" if where else what
+        if why:
+            text += f": {why}"
+        return f"{text}; {hint}" if hint else text
 
 
 class UsageError(ArmdeployError):
