@@ -34,6 +34,11 @@ class Model:
     bits: int = 8
     absent: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def index_limit(self) -> int:
+        """Exclusive upper limit of integer inputs (1 when there are none)."""
+        return max((spec.limit for spec in self.inputs if isinstance(spec, Indices)), default=1)
+
     def make(self) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
         """The module with seeded weights and one seeded example input per argument."""
         torch.manual_seed(0)

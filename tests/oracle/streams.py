@@ -11,13 +11,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from unittest import mock
 
 import torch
-from executorch.backends.arm.arm_vela import VelaCompileResult
+from executorch.backends.arm.arm_vela import VelaCompileResult, vela_compile
 from executorch.backends.arm.ethosu import EthosUCompileSpec, EthosUPartitioner
 from executorch.backends.arm.quantizer import (
     EthosUQuantizer,
@@ -142,20 +141,16 @@ def _delegates(graph_module: torch.fx.GraphModule) -> Iterator[bytes]:
                 yield attribute.processed_bytes
 
 
-def compile_tosa(tosa: bytes, npu: str, extra: Sequence[str] = ()) -> bytes:
-    """Compile one TOSA graph with Vela as ExecuTorch does; returns the raw .npz file.
+def compile_tosa(tosa: bytes, npu: str, keep: Path | None = None, flags: Sequence[str] = ()) -> bytes:
+    """Compile one TOSA graph with Vela as ExecuTorch does: the VelaBin container of the delegate.
 
+    `keep` is a folder that receives Vela's own result (`output/out_vela.npz`); `flags` follow ExecuTorch's.
     Raises VelaRejection when Vela refuses the graph.
     """
-    from ethosu.vela import vela
-
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder, "out.tosa")
-        source.write_bytes(tosa)
-        flags = [*EthosUCompileSpec(npu).compiler_flags, *extra, f"--output-dir={folder}", str(source)]
-        with quiet() as log:
-            try:
-                vela.main(flags)
-            except (SystemExit, Exception) as error:  # argparse exits, the back end raises what it likes
-                raise VelaRejection(f"{npu}: {error!r} {log.getvalue()[-500:]}") from error
-        return Path(folder, "out_vela.npz").read_bytes()
+    arguments = [*EthosUCompileSpec(npu).compiler_flags, *flags]
+    folder = None if keep is None else str(keep)
+    with quiet() as log:
+        try:
+            return vela_compile(tosa, arguments, intermediate_path=folder).processed_bytes
+        except (SystemExit, Exception) as error:  # argparse exits, the back end raises what it likes
+            raise VelaRejection(f"{npu}: {error!r} {log.getvalue()[-500:]}") from error

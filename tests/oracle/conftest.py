@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the oracle tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from oracle.cache import LoweredModels
+
+
+@pytest.fixture(scope="session")
+def lowered_models(pytestconfig: pytest.Config) -> LoweredModels:
+    """Lowered one-idea models, kept in pytest's cache folder."""
+    return LoweredModels(pytestconfig.cache.mkdir("oracle"))
