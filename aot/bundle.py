@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files beside a .pte: the bundled program with inputs and reference outputs (.bpte), and the ETRecord."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from aot.lowering import Lowered
+from aot.models import Model
+
+
+def write_bundle(path: Path, lowered: Lowered, model: Model, reference: Any) -> None:
+    """Write the program with the example inputs and `reference`, the outputs expected for them."""
+    from executorch.devtools import BundledProgram
+    from executorch.devtools.bundled_program.config import MethodTestCase, MethodTestSuite
+    from executorch.devtools.bundled_program.serialize import serialize_from_bundled_program_to_flatbuffer
+
+    outputs = [reference] if isinstance(reference, torch.Tensor) else list(reference)
+    case = MethodTestCase(inputs=model.inputs, input_kwargs=dict(model.kwargs), expected_outputs=outputs)
+    bundled = BundledProgram(lowered.program, [MethodTestSuite(method_name="forward", test_cases=[case])])
+    path.write_bytes(serialize_from_bundled_program_to_flatbuffer(bundled))
+
+
+def write_etrecord(path: Path, lowered: Lowered) -> None:
+    """Write the ETRecord that ExecuTorch's Inspector maps profiles with."""
+    from executorch.devtools import generate_etrecord
+
+    generate_etrecord(str(path), copy.deepcopy(lowered.edge), lowered.program)

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``armdeploy compile``, ``python aot/compile.py`` and ``python -m aot.compile``: one program.
+
+The options keep the names of ExecuTorch's aot_arm_compiler; quantising and delegating are on by default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if __name__ == "__main__" and not __package__:  # started as a file: aot/ itself must not be on the path
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from aot._bootstrap import ensure
+
+if __name__ == "__main__":
+    ensure(("torch", "executorch", "ethosu", "tosa_serializer", "numpy"))
+
+from aot.targets import DEFAULT_TARGET, find_targets
+from report.arguments import Parser, guarded
+from report.errors import EnvironmentError_, UsageError
+from report.quiet import quiet
+
+if TYPE_CHECKING:
+    from aot.pipeline import Job, Options
+
+DEFAULT_MODEL = "ds_cnn"
+
+_EXTRA = 'pip install "executorch[ethos-u]==1.5.1"'
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``compile`` to `parser`; every name with an underscore also works with a hyphen."""
+    _add_model_arguments(parser.add_argument_group("model"))
+    _add_target_arguments(parser.add_argument_group("target"))
+    _add_output_arguments(parser.add_argument_group("output"))
+
+
+def _add(group: Any, *names: str, **options: Any) -> None:
+    spellings = dict.fromkeys(spelling for name in names for spelling in (name, _hyphenated(name)))
+    group.add_argument(*spellings, **options)
+
+
+def _hyphenated(name: str) -> str:
+    return name[:2] + name[2:].replace("_", "-")
+
+
+def _add_model_arguments(group: Any) -> None:
+    _add(
+        group,
+        "-m",
+        "--model",
+        "--model_name",
+        dest="model",
+        help="a bundled example, FILE.py, FILE.pt2 or torchvision:NAME",
+    )
+    _add(group, "--model_input", metavar="FILE.pt", help="example inputs in place of the model's own")
+    _add(group, "-q", "--quantize", dest="quantize", action="store_true", default=True, help="the default")
+    _add(group, "--no_quantize", dest="quantize", action="store_false", help="keep float")
+    _add(group, "--dtype", default="int8", help="int8 (default) or a16w8: 16-bit activations, 8-bit weights")
+    _add(
+        group,
+        "--calibration_data",
+        metavar="PATH",
+        help="a .pt, .npy, .png or .jpg file, or a folder of them (at most 1000 are used)",
+    )
+    _add(group, "--preprocess", metavar="SPEC", help="for images: mean=M,M,M;std=S,S,S of pixels in 0..1")
+    _add(group, "--non_strict_export", dest="strict", action="store_false", help="torch.export strict=False")
+
+
+def _add_target_arguments(group: Any) -> None:
+    _add(
+        group,
+        "-t",
+        "--target",
+        action="append",
+        metavar="NPU",
+        help=f"ethos-u55|u65|u85[-MACS], several with commas or by repeating (default {DEFAULT_TARGET})",
+    )
+    _add(group, "-d", "--delegate", dest="delegate", action="store_true", default=True, help="the default")
+    _add(group, "--no_delegate", dest="delegate", action="store_false", help="everything on the CPU")
+    _add(group, "--system_config", help="Vela system configuration (default by NPU family)")
+    _add(group, "--memory_mode", help="Vela memory mode (default by NPU family)")
+    _add(group, "--config", metavar="INI", help="Vela configuration file (default Arm/vela.ini)")
+
+
+def _add_output_arguments(group: Any) -> None:
+    _add(group, "-o", "--output", default=".", metavar="PATH", help="a folder, or the .pte (.bpte) itself")
+    _add(
+        group, "-i", "--intermediates", metavar="DIR", help="keep exported program, TOSA and Vela files here"
+    )
+    _add(group, "--bundleio", action="store_true", help="write a .bpte with inputs and reference outputs")
+    _add(group, "--etrecord", action="store_true", help="write an ETRecord for ExecuTorch's Inspector")
+    _add(
+        group,
+        "--enable_debug_mode",
+        choices=("json", "tosa"),
+        help="operator mapping and Vela's debug database (needs -i)",
+    )
+    _add(group, "--json", action="store_true", help="print one JSON document with the reports")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compile as `args` say; the result goes to stdout, progress to stderr.
+
+    Raises:
+        ArmdeployError: with the exit code that belongs to it.
+    """
+    targets = find_targets(args.target or [DEFAULT_TARGET])
+    if args.calibration_data and not args.quantize:
+        raise UsageError("--calibration_data needs quantisation", hint="leave --no-quantize out")
+    if args.model is None:
+        _say(f"no --model given: compiling the bundled example {DEFAULT_MODEL}")
+    _import_tools()
+    from aot.models import load_model
+    from aot.pipeline import Compiler
+    from aot.summary import summary
+
+    model = load_model(args.model or DEFAULT_MODEL, args.model_input)
+    options = _options(args)
+    jobs = _jobs(args, model.name, targets, options)
+    compiler = Compiler(model, options, _say)
+    reports = []
+    for job in jobs:
+        reports.append(compiler.compile(job))
+        _say(f"wrote {job.pte} and {job.report_path.name}")
+        if not args.json:
+            print(summary(reports[-1]), flush=True)
+    if args.json:
+        print(json.dumps({"schema_version": 1, "reports": reports}, indent=2))
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+
+    def body() -> int:
+        parser = Parser(prog="compile", description="Compile a PyTorch model for an Arm Ethos-U.")
+        add_arguments(parser)
+        return run(parser.parse_args(argv))
+
+    return guarded("compile", body)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _import_tools() -> None:
+    """Import ExecuTorch and Vela once, without the notices that torch and torchao print while loading."""
+    warnings.filterwarnings("ignore", category=FutureWarning)
+    for module, package in (
+        ("executorch", "executorch"),
+        ("ethosu.vela", "Vela"),
+        ("tosa_serializer", "tosa-tools"),
+    ):
+        if _missing(module):
+            raise EnvironmentError_(f"{package} is not installed", where="compile", hint=_EXTRA)
+    with quiet():
+        import executorch.backends.arm.ethosu
+        import executorch.backends.arm.quantizer  # noqa: F401
+
+
+def _missing(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is None
+    except ModuleNotFoundError:
+        return True
+
+
+def _options(args: argparse.Namespace) -> Options:
+    from aot.pipeline import Options
+    from aot.quantize import parse_dtype
+
+    if args.enable_debug_mode and not args.intermediates:
+        raise UsageError("--enable_debug_mode needs a folder", hint="add -i DIR")
+    return Options(
+        quantize=args.quantize,
+        delegate=args.delegate,
+        dtype=parse_dtype(args.dtype),
+        strict=args.strict,
+        calibration_data=args.calibration_data,
+        preprocess=args.preprocess,
+        keep_intermediates=args.intermediates is not None,
+        bundleio=args.bundleio,
+        etrecord=args.etrecord,
+        debug_mode=args.enable_debug_mode,
+    )
+
+
+def _jobs(args: argparse.Namespace, model: str, targets: Sequence[Any], options: Options) -> list[Job]:
+    """One job a target, everything checked before any work starts."""
+    from aot.pipeline import Job
+    from aot.vela_config import resolve_settings
+
+    jobs = []
+    for target in targets:
+        settings = resolve_settings(target, args.system_config, args.memory_mode, args.config)
+        pte = _output_path(args.output, model, target.name, options, single=len(targets) == 1)
+        kept = Path(args.intermediates) if args.intermediates else pte.with_name(f"{pte.stem}_artifacts")
+        if args.intermediates and len(targets) > 1:
+            kept /= target.name
+        jobs.append(Job(target, settings, pte, kept))
+    return jobs
+
+
+def _output_path(output: str, model: str, target: str, options: Options, *, single: bool) -> Path:
+    """The file that `-o` names, or ``MODEL_arm_delegate_TARGET.pte`` in the folder that it names."""
+    suffix = ".bpte" if options.bundleio else ".pte"
+    path = Path(output)
+    if path.suffix in (".pte", ".bpte"):
+        if path.suffix != suffix:
+            raise UsageError(
+                f"{output} does not end in {suffix}",
+                where="--output",
+                hint="--bundleio writes .bpte files, and nothing else does",
+            )
+        if not single:
+            raise UsageError("one file for several targets", where="--output", hint="give a folder")
+        return path
+    kind = "" if options.dtype.value == "int8" else f"_{options.dtype.value}"
+    delegate = "_arm_delegate_" if options.delegate else "_arm_"
+    return path / f"{model}{kind}{delegate}{target}{suffix}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

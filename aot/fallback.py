@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where each operator of a lowered program runs, and why it is not on the NPU when it is not.
+
+Quantise and dequantise operators at the edge of a delegate are the price of a float interface, not a fallback;
+they are listed apart with their scale and zero point. `getitem` and memory operators are no work and not listed.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.fx import GraphModule, Node
+
+_TAG = "armdeploy_id"
+"""Key in a node's metadata that survives ExecuTorch's passes, to find the kernel of an operator afterwards."""
+
+_QUANTIZE = "quantize_per_"
+_DEQUANTIZE = "dequantize_per_"
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """A tensor at the edge of the program or of a delegate; `dtype` is torch's name without ``torch.``."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class DelegateIo:
+    """One delegate in execution order: its bytes, its inputs and outputs in call order, its operators."""
+
+    backend: str
+    blob: bytes
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    operators: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class CpuOp:
+    """An operator that stays on the CPU. `id` finds its kernel in the final program."""
+
+    id: int
+    op: str
+    name: str
+    module_path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class BoundaryOp:
+    """A quantise or dequantise between float and integer: ``real = scale * (q - zero_point)``."""
+
+    id: int
+    op: str
+    name: str
+    side: str
+    scale: float | None
+    zero_point: int | None
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Every operator of a program that does work, by where it runs."""
+
+    delegates: tuple[DelegateIo, ...]
+    cpu_ops: tuple[CpuOp, ...]
+    boundary_ops: tuple[BoundaryOp, ...]
+
+
+def placement_of(edge: ExportedProgram, rejected: Mapping[str, str], *, delegate: bool) -> Placement:
+    """Read an edge-dialect program after lowering, and tag its CPU operators for `kernels_of`.
+
+    Args:
+        rejected: the partitioner's reason by node name.
+        delegate: False when nothing was offered to the NPU.
+    """
+    delegates, cpu_ops, boundary_ops = [], [], []
+    inputs = frozenset(edge.graph_signature.user_inputs) if delegate else frozenset()
+    for index, node in enumerate(_calls(edge.graph_module)):
+        if _is_delegate(node):
+            delegates.append(_delegate_io(edge.graph_module, node))
+        elif delegate and _is_boundary(node, inputs):
+            node.meta[_TAG] = index
+            boundary_ops.append(_boundary_op(index, node))
+        else:
+            node.meta[_TAG] = index
+            cpu_ops.append(_cpu_op(index, node, rejected, delegate=delegate))
+    return Placement(tuple(delegates), tuple(cpu_ops), tuple(boundary_ops))
+
+
+def kernels_of(graph_module: GraphModule) -> dict[int, str]:
+    """Kernel (out variant) of each operator that `placement_of` tagged, read from the program's final graph.
+
+    An operator without an entry was optimised away: it costs nothing.
+    """
+    return {
+        node.meta[_TAG]: _operator_name(node)
+        for node in graph_module.graph.nodes
+        if node.op == "call_function" and _TAG in node.meta and not _is_bookkeeping(node)
+    }
+
+
+def _calls(graph_module: GraphModule) -> Iterator[Node]:
+    return (n for n in graph_module.graph.nodes if n.op == "call_function" and not _is_bookkeeping(n))
+
+
+def _is_bookkeeping(node: Node) -> bool:
+    return node.target is operator.getitem or getattr(node.target, "__name__", "") in ("alloc", "free")
+
+
+def _is_delegate(node: Node) -> bool:
+    return node.target is torch.ops.higher_order.executorch_call_delegate
+
+
+def _operator_name(node: Node) -> str:
+    """``aten::add.out`` as kernels are registered; the default overload is left out."""
+    target = getattr(node.target, "_op", node.target)
+    schema = getattr(target, "_schema", None)
+    if schema is None:
+        return getattr(target, "__name__", str(target))
+    return f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
+
+
+def module_path(node: Node) -> str:
+    """Path of the innermost torch module that `node` comes from, empty at the top level."""
+    stack = node.meta.get("nn_module_stack") or {}
+    paths = [path for path, _ in stack.values() if path]
+    return str(paths[-1]) if paths else ""
+
+
+def _cpu_op(index: int, node: Node, rejected: Mapping[str, str], *, delegate: bool) -> CpuOp:
+    if not delegate:
+        reason = "delegation is off"
+    elif _is_quantize(node) or _is_dequantize(node):
+        reason = "joins operators that stay on the CPU"
+    else:
+        reason = rejected.get(node.name, "the partitioner left it out without giving a reason")
+    return CpuOp(index, _operator_name(node), node.name, module_path(node), reason)
+
+
+def _is_quantize(node: Any) -> bool:
+    return isinstance(node, Node) and _short_name(node).startswith(_QUANTIZE)
+
+
+def _is_dequantize(node: Any) -> bool:
+    return isinstance(node, Node) and _short_name(node).startswith(_DEQUANTIZE)
+
+
+def _short_name(node: Node) -> str:
+    return _operator_name(node).rpartition("::")[2] if node.op == "call_function" else ""
+
+
+def _is_boundary(node: Node, inputs: frozenset[Any]) -> bool:
+    """Whether a quantise feeds, or a dequantise reads, a delegate or the program's interface."""
+    if _is_quantize(node):
+        return any(_is_delegate(user) or user.op == "output" for user in node.users)
+    return _is_dequantize(node) and (_is_delegate(_source(node)) or _source(node).name in inputs)
+
+
+def _source(node: Node) -> Node:
+    """The node whose result `node` reads, looking through `getitem`."""
+    source = node.all_input_nodes[0]
+    return source.all_input_nodes[0] if source.target is operator.getitem else source
+
+
+def _boundary_op(index: int, node: Node) -> BoundaryOp:
+    """Per-tensor operators carry scale and zero point as their second and third argument."""
+    numbers = [arg for arg in node.args[1:3] if isinstance(arg, (int, float))]
+    scale, zero_point = (float(numbers[0]), int(numbers[1])) if len(numbers) == 2 else (None, None)
+    quantize = _is_quantize(node)
+    integer = node if quantize else node.all_input_nodes[0]
+    if _source(node).op == "placeholder":
+        side = "input"
+    else:
+        side = "output" if any(user.op == "output" for user in node.users) else "between"
+    return BoundaryOp(
+        index, _operator_name(node), node.name, side, scale, zero_point, _tensor_info(integer).dtype
+    )
+
+
+def _delegate_io(graph_module: GraphModule, node: Node) -> DelegateIo:
+    lowered = getattr(graph_module, str(node.all_input_nodes[0].target))
+    values = node.meta["val"] if isinstance(node.meta["val"], (tuple, list)) else [node.meta["val"]]
+    inner = lowered.original_module.graph_module
+    operators = Counter(
+        _operator_name(n) for n in _calls(inner) if not (_is_quantize(n) or _is_dequantize(n))
+    )
+    return DelegateIo(
+        lowered.backend_id,
+        lowered.processed_bytes,
+        tuple(_tensor_info(source) for source in node.all_input_nodes[1:]),
+        tuple(_value_info(f"{node.name}_{i}", value) for i, value in enumerate(values)),
+        dict(sorted(operators.items())),
+    )
+
+
+def _tensor_info(node: Node) -> TensorInfo:
+    return _value_info(node.name, node.meta["val"])
+
+
+def _value_info(name: str, value: torch.Tensor) -> TensorInfo:
+    return TensorInfo(name, tuple(value.shape), str(value.dtype).removeprefix("torch."))

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One model to one .pte a target: export once, quantise once per TOSA profile, lower per target."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.export import ExportedProgram
+
+from aot import bundle, lowering
+from aot.calibration import find_calibration, image_preprocessing
+from aot.compile_report import Compilation, build_report
+from aot.fallback import Placement
+from aot.models import Model
+from aot.quantize import Dtype, export, is_quantized, quantize, reference_outputs
+from aot.summary import fallback_table
+from aot.vela_config import VelaSettings
+from npu.config import NpuConfig
+from report.errors import CompileError
+from report.preprocess import ImagePreprocessing, parse_preprocessing
+
+if TYPE_CHECKING:
+    from executorch.backends.arm.ethosu import EthosUCompileSpec
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to compile, the same for every target.
+
+    Attributes:
+        keep_intermediates: also keep the exported program, the partitioner's report and all of Vela's files.
+        debug_mode: "json" or "tosa", ExecuTorch's operator mapping and Vela's debug database.
+    """
+
+    quantize: bool = True
+    delegate: bool = True
+    dtype: Dtype = Dtype.INT8
+    strict: bool = True
+    calibration_data: str | None = None
+    preprocess: str | None = None
+    keep_intermediates: bool = False
+    bundleio: bool = False
+    etrecord: bool = False
+    debug_mode: str | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """One target with its checked settings, its output file, and the folder for what is kept beside it."""
+
+    target: NpuConfig
+    settings: VelaSettings
+    pte: Path
+    artefacts: Path
+
+    @property
+    def report_path(self) -> Path:
+        """The compile report, beside the .pte and with its stem."""
+        return self.pte.with_suffix(".report.json")
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A program to lower, the module whose outputs are its reference, and the type it is quantised to."""
+
+    program: ExportedProgram
+    module: torch.nn.Module
+    dtype: str
+
+
+class Compiler:
+    """Compiles one model for any number of targets, doing shared work once.
+
+    Raises:
+        UsageError: calibration data or preprocessing do not fit the model.
+    """
+
+    def __init__(self, model: Model, options: Options, say: Say) -> None:
+        self.model, self.options, self.say = model, options, say
+        self._image = _image_preprocessing(model, options.preprocess)
+        self._calibration = find_calibration(options.calibration_data, model, self._image)
+        self._exported: ExportedProgram | None = None
+        self._ready: dict[str, _Ready] = {}
+        self._seconds: dict[str, float] = {}
+
+    def compile(self, job: Job) -> dict[str, Any]:
+        """Compile for one target, write its files, and return its report.
+
+        Raises:
+            CompileError: nothing can run on the NPU, or ExecuTorch or Vela refuse the model.
+        """
+        spec = lowering.compile_spec(
+            job.target, job.settings, debug_mode=self.options.debug_mode, debug_folder=job.artefacts
+        )
+        ready = self._prepare(spec)
+        self.say(f"lowering for {job.target.name}")
+        with self._timed("lowering"):
+            lowered = lowering.lower(
+                copy.deepcopy(ready.program),
+                spec,
+                job.settings,
+                job.artefacts,
+                self.say,
+                delegate=self.options.delegate,
+            )
+        if self.options.delegate:
+            _refuse_empty(lowered.placement, job.target, self.say)
+        self._write_program(job, ready, lowered)
+        return self._write_report(job, ready, lowered)
+
+    def _prepare(self, spec: EthosUCompileSpec) -> _Ready:
+        """The program to lower for `spec`: shared by all targets with the same TOSA profile."""
+        profile = str(spec.tosa_spec)
+        if profile not in self._ready:
+            self._ready[profile] = self._quantize(self._export(), spec)
+        return self._ready[profile]
+
+    def _export(self) -> ExportedProgram:
+        if self._exported is None:
+            self.say(f"exporting {self.model.name}")
+            with self._timed("export"):
+                self._exported = export(self.model, strict=self.options.strict)
+        return self._exported
+
+    def _quantize(self, exported: ExportedProgram, spec: EthosUCompileSpec) -> _Ready:
+        if is_quantized(exported):
+            self.say(f"{self.model.name} is quantised already, taken as it is")
+            return _Ready(exported, exported.module(check_guards=False), "as given")
+        if not self.options.quantize:
+            _refuse_float(self.model, self.options)
+            return _Ready(exported, exported.module(check_guards=False), "float32")
+        dtype = self.options.dtype
+        self.say(f"quantising to {dtype.value}, {len(self._calibration.paths) or 1} sample(s)")
+        with self._timed("quantisation"):
+            module, program = quantize(
+                exported, self.model, self._calibration, spec, dtype, strict=self.options.strict
+            )
+        return _Ready(program, module, dtype.value)
+
+    def _write_program(self, job: Job, ready: _Ready, lowered: lowering.Lowered) -> None:
+        job.pte.parent.mkdir(parents=True, exist_ok=True)
+        if self.options.bundleio:
+            reference = reference_outputs(ready.module, self.model)
+            bundle.write_bundle(job.pte, lowered, self.model, reference)
+        else:
+            with job.pte.open("wb") as file:
+                lowered.program.write_to_file(file)
+        if self.options.etrecord:
+            bundle.write_etrecord(job.pte.with_name(f"{job.pte.stem}_etrecord.bin"), lowered)
+        if self.options.keep_intermediates:
+            torch.export.save(ready.program, job.artefacts / f"{self.model.name}_exported_program.pt2")
+            rejected = json.dumps(lowered.record.rejected, indent=2)
+            (job.artefacts / "partition_report.json").write_text(rejected + "\n", encoding="utf-8")
+
+    def _write_report(self, job: Job, ready: _Ready, lowered: lowering.Lowered) -> dict[str, Any]:
+        finished = Compilation(
+            model=self.model,
+            target=job.target,
+            settings=job.settings,
+            dtype=ready.dtype,
+            calibration=self._calibration if ready.dtype == self.options.dtype.value else None,
+            lowered=lowered,
+            pte=job.pte,
+            labels=_write_labels(self.model, job),
+            preprocessing=self._image.to_json() if self._image else None,
+            seconds=self._seconds,
+        )
+        report = build_report(finished)
+        job.report_path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        return report
+
+    @contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        start = time.monotonic()
+        yield
+        self._seconds[stage] = round(time.monotonic() - start, 3)
+
+
+def _image_preprocessing(model: Model, text: str | None) -> ImagePreprocessing | None:
+    if text is None:
+        return image_preprocessing(model)
+    return parse_preprocessing(text, model.inputs[0].shape)
+
+
+def _write_labels(model: Model, job: Job) -> Path | None:
+    """Class names, one a line in output order."""
+    if not model.labels:
+        return None
+    job.artefacts.mkdir(parents=True, exist_ok=True)
+    path = job.artefacts / "labels.txt"
+    path.write_text("\n".join(model.labels) + "\n", encoding="utf-8")
+    return path
+
+
+def _refuse_float(model: Model, options: Options) -> None:
+    if options.delegate:
+        raise CompileError(
+            f"{model.name} is a float model",
+            where="--no-quantize",
+            why="Ethos-U55, U65 and U85 compute on integers only, so nothing would run on the NPU",
+            hint="leave --no-quantize out, or add --no-delegate to keep everything on the CPU",
+        )
+
+
+def _refuse_empty(placement: Placement, target: NpuConfig, say: Say) -> None:
+    """A program without a delegate is no success on an NPU target: say why for every operator."""
+    if placement.delegates:
+        return
+    for line in fallback_table([vars(op) for op in placement.cpu_ops]):
+        say(line)
+    reasons = sorted({op.reason for op in placement.cpu_ops}) or ["the model computes nothing"]
+    raise CompileError(
+        f"no operator of the model can run on {target.name}",
+        where="partitioner",
+        why=reasons[0] if len(reasons) == 1 else f"{len(reasons)} different reasons, listed above",
+        hint="--no-delegate compiles for the CPU alone",
+    )

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Export, and post-training quantisation with Arm's quantiser: done once, shared by every target that can."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.export import ExportedProgram
+
+from aot.calibration import Calibration
+from aot.models import Model
+from report.errors import CompileError, UsageError
+
+if TYPE_CHECKING:
+    from executorch.backends.arm.ethosu import EthosUCompileSpec
+
+
+class Dtype(enum.Enum):
+    """Quantised types: 8-bit weights per channel with 8-bit or 16-bit activations."""
+
+    INT8 = "int8"
+    A16W8 = "a16w8"
+
+
+def export(model: Model, *, strict: bool) -> ExportedProgram:
+    """`model` as an exported program with fixed shapes.
+
+    Raises:
+        CompileError: torch.export cannot trace it, or a dimension of an input is dynamic.
+    """
+    exported = model.exported
+    if exported is None:
+        assert model.module is not None
+        exported = _export(model.module.requires_grad_(False), model, strict=strict)
+    _refuse_dynamic_inputs(exported, model.name)
+    return exported
+
+
+def _export(module: torch.nn.Module, model: Model, *, strict: bool) -> ExportedProgram:
+    try:
+        return torch.export.export(module, model.inputs, dict(model.kwargs) or None, strict=strict)
+    except Exception as error:
+        raise CompileError(
+            f"torch.export cannot trace {model.name}",
+            where="export",
+            why=f"{type(error).__name__}: {_first_line(error)}",
+            hint="try --non_strict_export" if strict else "",
+        ) from error
+
+
+def _refuse_dynamic_inputs(exported: ExportedProgram, name: str) -> None:
+    """Ethos-U command streams have fixed shapes; say which dimension has none."""
+    for node in exported.graph.nodes:
+        if node.op != "placeholder":
+            continue
+        for index, size in enumerate(getattr(node.meta.get("val"), "shape", ())):
+            if isinstance(size, torch.SymInt):
+                raise CompileError(
+                    f"input {node.name!r} of {name} is dynamic in dimension {index} ({size})",
+                    where="export",
+                    why="an Ethos-U command stream has fixed shapes",
+                    hint="export with fixed sizes, that is without dynamic_shapes",
+                )
+
+
+def is_quantized(exported: ExportedProgram) -> bool:
+    """Whether the program already holds quantise or dequantise operators."""
+    spaces = ("quantized_decomposed", "torchao")
+    return any(getattr(node.target, "namespace", None) in spaces for node in exported.graph.nodes)
+
+
+def quantize(
+    exported: ExportedProgram,
+    model: Model,
+    calibration: Calibration,
+    spec: EthosUCompileSpec,
+    dtype: Dtype,
+    *,
+    strict: bool,
+) -> tuple[torch.fx.GraphModule, ExportedProgram]:
+    """Observe `calibration`, convert, and export again: the quantised module and its program.
+
+    The guards that `ExportedProgram.module()` would add are left out, because Arm's passes cannot read them.
+    """
+    from executorch.backends.arm.quantizer import (
+        EthosUQuantizer,
+        get_symmetric_a16w8_quantization_config,
+        get_symmetric_quantization_config,
+    )
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+    configs = {
+        Dtype.INT8: get_symmetric_quantization_config,
+        Dtype.A16W8: get_symmetric_a16w8_quantization_config,
+    }
+    quantizer = EthosUQuantizer(spec)
+    quantizer.set_global(configs[dtype](is_per_channel=True))
+    prepared = prepare_pt2e(exported.module(check_guards=False), quantizer)
+    with torch.no_grad():
+        for sample in calibration.samples(model):
+            prepared(*sample, **model.kwargs)
+    converted = convert_pt2e(prepared)
+    return converted, _export(converted, model, strict=strict)
+
+
+def reference_outputs(module: Any, model: Model) -> Any:
+    """What `module` computes for the example inputs."""
+    with torch.no_grad():
+        return module(*model.inputs, **model.kwargs)
+
+
+def parse_dtype(text: str) -> Dtype:
+    """The `--dtype` called `text`.
+
+    Raises:
+        UsageError: no such type.
+    """
+    try:
+        return Dtype(text.lower())
+    except ValueError:
+        known = ", ".join(dtype.value for dtype in Dtype)
+        raise UsageError(f"unknown type {text!r}", where="--dtype", hint=f"types: {known}") from None
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else repr(error)
