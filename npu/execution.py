@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operations share while a stream runs: memory, table memory, chaining buffers, accumulator, and the
+accounts.
+
+All reads of feature maps go through `Execution.load*`, all stores through `Execution.store`, so bytes are
+counted in one place.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from npu import featuremap, isa
+from npu.config import Family, NpuConfig
+from npu.errors import NotModelled, StreamError
+from npu.featuremap import FeatureMap
+from npu.memory import Memory
+from npu.operation import Operation
+from npu.state import LUT_BYTES, TRANSPOSE_AXES
+
+
+class RowStore(Protocol):
+    """Where an operation puts its result: rows from the top, then `close`."""
+
+    def rows(self, top: int, block: np.ndarray) -> None:
+        """Store `block` [rows, w, c] (axes before transposition) at row `top`."""
+
+    def close(self) -> None:
+        """All rows are stored."""
+
+
+class Execution:
+    """State of one run outside the registers.
+
+    Attributes:
+        internal: on-chip memory that DMA reaches: the table memory of U85, or the shared RAM whose last 2
+            KiB hold the tables on U55 and U65.
+        chained: contents of the chaining buffers by number (U85).
+        accumulator: what an operation kept for the next one (U85), int64[h, w, c].
+        read, written: bytes of distinct elements moved, by region, since `take_traffic`.
+    """
+
+    def __init__(self, config: NpuConfig, memory: Memory):
+        self.config = config
+        self.memory = memory
+        size = LUT_BYTES if config.family is Family.U85 else config.shram_kb * 1024 // config.cores
+        self.internal = np.zeros(size, np.uint8)
+        self.chained: dict[int, np.ndarray] = {}
+        self.accumulator: np.ndarray | None = None
+        self.read: Counter[int] = Counter()
+        self.written: Counter[int] = Counter()
+
+    def take_traffic(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Bytes read and written by region since the last call."""
+        traffic = dict(self.read), dict(self.written)
+        self.read.clear()
+        self.written.clear()
+        return traffic
+
+    def table(self, offset: int, size: int) -> np.ndarray:
+        """Bytes of the table memory."""
+        start = len(self.internal) - LUT_BYTES + offset
+        if offset + size > LUT_BYTES:
+            raise StreamError(f"table at {offset:#x} of {size} bytes is outside table memory")
+        return self.internal[start : start + size]
+
+    def bytes_at(self, region: int, base: int, length: int) -> bytes:
+        """Contents of a stream of weights or scales."""
+        self.read[region] += length
+        return self.memory.read(region, base, length).tobytes()
+
+    def load(self, fm: FeatureMap, dtype: type | np.dtype | None = None) -> np.ndarray:
+        """Elements [h, w, c], possibly a view of memory; int64 for a scalar unless asked otherwise."""
+        if fm.storage is isa.Storage.NONE:
+            return np.full(fm.shape, fm.scalar, dtype or np.int64)
+        if fm.storage is isa.Storage.CHAINED:
+            return self._chained(fm, dtype)
+        array = featuremap.load(fm, self.memory, dtype)
+        self.read[fm.region] += fm.size
+        return array
+
+    def load_into(self, fm: FeatureMap, target: np.ndarray) -> None:
+        """Elements into `target` [h, w, c]."""
+        if fm.storage is isa.Storage.CHAINED:
+            target[...] = self._chained(fm, None)
+            return
+        featuremap.load_into(fm, self.memory, target)
+        self.read[fm.region] += fm.size
+
+    def _chained(self, fm: FeatureMap, dtype: type | np.dtype | None) -> np.ndarray:
+        buffer = self.chained.get(fm.region)
+        if buffer is None:
+            raise StreamError(f"chaining buffer {fm.region} is empty")
+        if buffer.size != fm.elements:
+            raise StreamError(
+                f"chaining buffer {fm.region} holds {buffer.size} elements, {fm.elements} are read"
+            )
+        return buffer.reshape(fm.shape).astype(dtype or buffer.dtype, copy=False)
+
+    def store(self, op: Operation) -> RowStore:
+        """Destination of the operation's result.
+
+        Raises:
+            StreamError, NotModelled, BusError: the map cannot be stored; nothing has been.
+        """
+        storage = op.ofm.storage
+        if storage is isa.Storage.CHAINED:
+            return _Collected(op.ofm_shape, op.ofm.dtype, lambda array: self._chain(op.ofm.region, array))
+        if storage is isa.Storage.NONE:
+            raise NotModelled("a result that is stored nowhere")
+        target = featuremap.Store(op.ofm, self.memory)
+        self.written[op.ofm.region] += op.ofm.size
+        if op.transpose is isa.Transpose.HWC and op.reverse is isa.Reverse.NONE:
+            return target
+        return _Collected(op.ofm_shape, op.ofm.dtype, lambda array: target.rows(0, _reordered(op, array)))
+
+    def _chain(self, number: int, array: np.ndarray) -> None:
+        self.chained[number] = array
+
+
+class _Collected:
+    """Keeps the whole result and hands it over at the end."""
+
+    def __init__(self, shape: tuple[int, int, int], dtype: np.dtype, done: Callable[[np.ndarray], None]):
+        self._array = np.empty(shape, dtype)
+        self._done = done
+
+    def rows(self, top: int, block: np.ndarray) -> None:
+        self._array[top : top + len(block)] = block
+
+    def close(self) -> None:
+        self._done(self._array)
+
+
+def _reordered(op: Operation, array: np.ndarray) -> np.ndarray:
+    if op.reverse is not isa.Reverse.NONE:
+        array = np.flip(array, op.reverse - isa.Reverse.H)
+    return array.transpose(TRANSPOSE_AXES[op.transpose])

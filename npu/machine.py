@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine: fetches commands, latches registers, executes operations in order, and keeps the record.
+
+Sequential: KERNEL_WAIT, DMA_WAIT and BLOCKDEP order work that the hardware overlaps, so here they have no
+    effect.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from npu import stream
+from npu.config import NpuConfig, from_config_word
+from npu.container import TensorSpec, VelaBin
+from npu.errors import NotModelled, NpuError, StreamError
+from npu.execution import Execution
+from npu.memory import ArrayMemory, Memory
+from npu.operation import DmaTransfer, Operation
+from npu.ops import EXECUTE
+from npu.state import RegisterState, dma_transfer, operation
+from npu.stream import Command
+
+MAX_COMMANDS = 1 << 22
+_FAST_SCRATCH_BYTES = 384 * 1024
+_ORDERING = frozenset({"OP_KERNEL_WAIT", "OP_DMA_WAIT", "OP_IRQ", "OP_PMU_MASK"})
+
+
+@dataclass(frozen=True)
+class OpRecord:
+    """What one operation did.
+
+    Attributes:
+        offset, name: of its command; `mode` is the mode field's name (pools, elementwise, resize), else "".
+        ifm_shape, ofm_shape: [h, w, c], None for DMA.
+        macs: multiply-accumulates of convolutions, padding and unused lanes not counted.
+        bytes_read, bytes_written: distinct elements moved, by region (not bus traffic).
+        seconds: host time.
+    """
+
+    offset: int
+    name: str
+    mode: str
+    ifm_shape: tuple[int, int, int] | None
+    ofm_shape: tuple[int, int, int] | None
+    macs: int
+    bytes_read: Mapping[int, int]
+    bytes_written: Mapping[int, int]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A finished run: one record an operation, in order of execution."""
+
+    ops: tuple[OpRecord, ...]
+    commands: int
+    irq_mask: int
+
+    @cached_property
+    def macs(self) -> int:
+        return sum(op.macs for op in self.ops)
+
+    @cached_property
+    def bytes_read(self) -> dict[int, int]:
+        """By region."""
+        return _total(op.bytes_read for op in self.ops)
+
+    @cached_property
+    def bytes_written(self) -> dict[int, int]:
+        """By region."""
+        return _total(op.bytes_written for op in self.ops)
+
+
+def _total(parts) -> dict[int, int]:
+    result: dict[int, int] = {}
+    for part in parts:
+        for region, size in part.items():
+            result[region] = result.get(region, 0) + size
+    return result
+
+
+class Npu:
+    """One NPU configuration, able to run command streams. Keeps nothing from run to run."""
+
+    def __init__(self, config: NpuConfig):
+        self.config = config
+
+    def run(self, cmd_data: bytes, memory: Memory) -> RunResult:
+        """Run a driver payload (COP1 or COP2).
+
+        Raises:
+            NpuError: a subclass with opcode and byte offset in `cmd_data`.
+        """
+        parsed = stream.parse(cmd_data)
+        built_for = from_config_word(parsed.config_word)
+        if built_for is not self.config:
+            raise StreamError(
+                f"stream is built for {built_for.name}, the NPU is {self.config.name}", offset=0
+            )
+        return self._execute(parsed.commands, memory)
+
+    def run_commands(self, commands: bytes, memory: Memory) -> RunResult:
+        """Run bare register commands (what QBASE and QSIZE point at); offsets count from their first byte."""
+        return self._execute(stream.decode(bytes(commands), self.config.family), memory)
+
+    def _execute(self, commands: tuple[Command, ...], memory: Memory) -> RunResult:
+        return _Run(self.config, memory, commands).to_the_end()
+
+
+class _Run:
+    """One run of one stream."""
+
+    def __init__(self, config: NpuConfig, memory: Memory, commands: tuple[Command, ...]):
+        self._state = RegisterState(config.family)
+        self._execution = Execution(config, memory)
+        self._cores = config.cores
+        self._commands = commands
+        self._records: list[OpRecord] = []
+        self._last: Operation | None = None
+
+    def to_the_end(self) -> RunResult:
+        position = executed = 0
+        while True:
+            if position >= len(self._commands):
+                raise StreamError("stream ends without STOP")
+            command = self._commands[position]
+            executed += 1
+            if executed > MAX_COMMANDS:
+                raise NotModelled(
+                    f"more than {MAX_COMMANDS} commands", opcode=command.name, offset=command.offset
+                )
+            if command.name == "OP_STOP":
+                return RunResult(tuple(self._records), executed, command.value("mask"))
+            try:
+                position = self._step(command, position)
+            except NpuError as error:
+                raise error.located(opcode=command.name, offset=command.offset) from None
+
+    def _step(self, command: Command, position: int) -> int:
+        """Execute one command; index of the next one."""
+        if not command.spec.is_operation:
+            self._state.latch(command)
+        elif command.name == "OP_BRANCH":
+            return self._branch(command, position)
+        elif command.name not in _ORDERING:
+            self._operate(command)
+        return position + 1
+
+    def _branch(self, command: Command, position: int) -> int:
+        """Unconditional, or taken when the last result (one element) is not zero."""
+        if command.value("condition") and not self._last_result():
+            return position + 1
+        target = self._commands[0].offset + command.value("target")
+        for index, candidate in enumerate(self._commands):
+            if candidate.offset == target:
+                return index
+        raise StreamError(f"branch to {command.value('target'):#x}, where no command starts")
+
+    def _last_result(self) -> bool:
+        op = self._last
+        if op is None or op.ofm.elements != 1:
+            raise NotModelled("branch on a result that is not one element")
+        return bool(self._execution.load(op.ofm)[0, 0, 0])
+
+    def _operate(self, command: Command) -> None:
+        start = time.perf_counter()
+        if command.name == "OP_DMA_START":
+            work: Operation | DmaTransfer = dma_transfer(self._state, command)
+        else:
+            work = self._last = operation(self._state, command, self._cores)
+        macs = EXECUTE[command.name](self._execution, work)
+        read, written = self._execution.take_traffic()
+        mode = command.fields.get("mode")
+        self._records.append(
+            OpRecord(
+                offset=command.offset,
+                name=command.name,
+                mode="" if mode is None else mode.name,
+                ifm_shape=work.ifm.shape if isinstance(work, Operation) and work.ifm else None,
+                ofm_shape=work.ofm_shape if isinstance(work, Operation) else None,
+                macs=macs,
+                bytes_read=read,
+                bytes_written=written,
+                seconds=time.perf_counter() - start,
+            )
+        )
+
+
+# --- a whole delegate on the host ---------------------------------------------------------------------------
+
+
+def execute(vela: VelaBin, config: NpuConfig, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Run a compiled network: inputs in, outputs out.
+
+    Args:
+        inputs: one array per VelaBin input, raw elements in memory order (any shape and type of the right
+            byte size).
+
+    Returns:
+        One signed integer array per output, of its element size and six-dimensional shape.
+
+    Raises:
+        NpuError: a subclass with opcode and byte offset. ValueError: wrong number or size of inputs.
+    """
+    arrays = _regions(vela)
+    memory = ArrayMemory(arrays)
+    if len(inputs) != len(vela.inputs):
+        raise ValueError(f"{len(vela.inputs)} inputs expected, {len(inputs)} given")
+    for spec, array in zip(vela.inputs, inputs, strict=True):
+        raw = np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
+        if raw.size != spec.size:
+            raise ValueError(f"input of {raw.size} bytes where {spec.size} are expected")
+        memory.write(spec.region, spec.offset, raw)
+    Npu(config).run(vela.cmd_data, memory)
+    return [_output(memory, spec) for spec in vela.outputs]
+
+
+def _regions(vela: VelaBin) -> dict[int, np.ndarray]:
+    """Region 0 constants, 1 scratch, 2 fast scratch, others as large as the tensors in them."""
+    fast = _FAST_SCRATCH_BYTES if vela.fast_scratch_size is None else vela.fast_scratch_size
+    sizes = {1: vela.scratch_size, 2: fast}
+    for spec in (*vela.inputs, *vela.outputs):
+        if spec.region > 2:
+            sizes[spec.region] = max(sizes.get(spec.region, 0), spec.offset + spec.size)
+    arrays = {region: np.zeros(size, np.uint8) for region, size in sizes.items()}
+    arrays[0] = np.frombuffer(vela.weight_data, np.uint8)
+    return arrays
+
+
+def _output(memory: Memory, spec: TensorSpec) -> np.ndarray:
+    raw = memory.read(spec.region, spec.offset, spec.size).copy()
+    return raw.view(f"<i{spec.elem_size}").reshape(spec.shape)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OP_POOL: maximum, minimum, sum, average over the window; sum over depth; index of the maximum; or no
+pooling.
+
+Elements lose the IFM zero point. Padding counts as zero in sums and is left out of maxima and minima. An
+average
+divides by the number of window elements inside the IFM wherever OFM_SCALE cannot hold the reciprocal: on U85 always,
+on U55 and U65 when there is padding. The division is a multiplication by a reciprocal a hair above 1/n,
+which makes
+halves round away from zero: with e the exponent of n - 1, scale (2^(N+e) + 2^e) / n and shift N + e, where N
+is 31 on U55 and U65 and 30 on U85.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npu import isa
+from npu.config import Family
+from npu.errors import NotModelled
+from npu.execution import Execution
+from npu.isa import PoolMode
+from npu.operation import Operation
+from npu.ops.weights import load_scales
+from npu.ops.window import accumulate, padded_input, taps
+from npu.scaling import ChannelScales, Scale, apply_scale
+
+_COMBINE = {PoolMode.MAX: np.maximum, PoolMode.MIN: np.minimum}
+_RECIPROCAL_BITS = {Family.U55: 31, Family.U65: 31, Family.U85: 30}
+
+
+def execute(run: Execution, op: Operation) -> int:
+    """All pooling modes."""
+    mode = op.command.value("mode")
+    if mode > PoolMode.REDUCE_SUM and op.family is not Family.U85:
+        raise NotModelled(f"pooling mode {mode.name} on {op.family.name}")
+    if mode is PoolMode.NONE:
+        _none(run, op)
+        return 0
+    acc = _ACCUMULATE[mode](run, op)
+    accumulate(run, op, acc, _scales(run, op, mode), _COMBINE.get(mode, np.add))
+    return 0
+
+
+def _none(run: Execution, op: Operation) -> None:
+    """The accumulator as it is (from IFM2, or kept): rescale, convert, copy or transpose wide elements."""
+    scales = _scales(run, op, PoolMode.NONE)
+    if op.accumulator.source is isa.AccInput.RESET:
+        raise NotModelled("pooling mode NONE without accumulator input")
+    accumulate(run, op, np.zeros(op.ofm_shape, np.int64), scales)
+
+
+def _scales(run: Execution, op: Operation, mode: PoolMode) -> ChannelScales:
+    """Per-channel scales from the stream (U85), OFM_SCALE, or none where U55 and U65 have scaling switched
+    off.
+    """
+    if op.per_channel and op.family is Family.U85:
+        return load_scales(run, op)
+    if op.per_channel or (mode is PoolMode.AVERAGE and _divides(op)):
+        return ChannelScales.uniform(Scale())
+    return ChannelScales.uniform(op.ofm_scale)
+
+
+def _divides(op: Operation) -> bool:
+    pad = op.padding
+    return op.family is Family.U85 or any((pad.top, pad.left, pad.bottom, pad.right))
+
+
+def _extreme(run: Execution, op: Operation) -> np.ndarray:
+    mode = op.command.value("mode")
+    info = np.iinfo(op.ifm.dtype)
+    reduce, fill = (np.maximum, info.min) if mode is PoolMode.MAX else (np.minimum, info.max)
+    return _reduce(op, padded_input(run, op, op.ifm.dtype, fill), reduce).astype(np.int64) - op.ifm.zero_point
+
+
+def _reduce(op: Operation, data: np.ndarray, reduce: np.ufunc) -> np.ndarray:
+    """Reduce over the window: along the rows first, then along the columns."""
+    kernel = op.kernel
+    height, width, _ = op.ofm_shape
+    result = None
+    for column in range(kernel.taps[1]):
+        left = column * kernel.dilation_x
+        part = data[:, left : left + (width - 1) * kernel.stride_x + 1 : kernel.stride_x]
+        result = part.copy() if result is None else reduce(result, part, out=result)
+    data, result = result, None
+    for row in range(kernel.taps[0]):
+        top = row * kernel.dilation_y
+        part = data[top : top + (height - 1) * kernel.stride_y + 1 : kernel.stride_y]
+        result = part.copy() if result is None else reduce(result, part, out=result)
+    return result
+
+
+def _sum(run: Execution, op: Operation) -> np.ndarray:
+    data = padded_input(run, op, np.int64, op.ifm.zero_point)
+    return _reduce(op, data - op.ifm.zero_point, np.add)
+
+
+def _average(run: Execution, op: Operation) -> np.ndarray:
+    total = _sum(run, op)
+    if not _divides(op):
+        return total
+    if not op.ofm_scale.is_identity and op.family is Family.U85:
+        raise NotModelled("average with an output scale")
+    counts = _valid_counts(op)
+    result = np.empty_like(total)
+    for count in np.unique(counts).tolist():
+        where = counts == count
+        result[where] = apply_scale(total[where], _reciprocal(op, count))
+    return result
+
+
+def _valid_counts(op: Operation) -> np.ndarray:
+    """Number of window elements inside the IFM, int64 [oh, ow]."""
+    kernel, pad = op.kernel, op.padding
+    axes = (
+        (
+            op.ofm_shape[0],
+            kernel.stride_y,
+            kernel.dilation_y,
+            kernel.taps[0],
+            pad.top,
+            pad.bottom,
+            kernel.height,
+        ),
+        (
+            op.ofm_shape[1],
+            kernel.stride_x,
+            kernel.dilation_x,
+            kernel.taps[1],
+            pad.left,
+            pad.right,
+            kernel.width,
+        ),
+    )
+    counts = []
+    for outputs, stride, dilation, count, before, after, extent in axes:
+        end = (outputs - 1) * stride + extent - after
+        places = np.arange(outputs)[:, None] * stride + np.arange(count) * dilation
+        counts.append(((places >= before) & (places < end)).sum(axis=1))
+    return counts[0][:, None] * counts[1]
+
+
+def _reciprocal(op: Operation, count: int) -> Scale:
+    exponent = (count - 1).bit_length()
+    bits = _RECIPROCAL_BITS[op.family]
+    multiplier = ((1 << (bits + exponent)) + (1 << exponent)) // max(count, 1)
+    return Scale(multiplier, bits + exponent, op.ofm_scale.rounding, op.ofm_scale.double_round)
+
+
+def _reduce_sum(run: Execution, op: Operation) -> np.ndarray:
+    """Sum over the IFM depth (and the window, if it is larger than one element)."""
+    data = padded_input(run, op, np.int64, op.ifm.zero_point) - op.ifm.zero_point
+    return _reduce(op, data.sum(axis=2, keepdims=True), np.add)
+
+
+def _argmax(run: Execution, op: Operation) -> np.ndarray:
+    """Accumulator = index << 16 | value & 0xffff of the largest element along one axis; the lowest index wins.
+
+    OFM_SCALE then shifts the value out.
+    """
+    along_x = op.command.value("mode") is PoolMode.ARGMAX_X
+    data = padded_input(run, op, np.int64, int(np.iinfo(op.ifm.dtype).min))
+    best = index = None
+    for row, column, lines, columns in taps(op):
+        part = data[lines, columns]
+        position = column if along_x else row
+        if best is None:
+            best, index = part.copy(), np.zeros(part.shape, np.int64)
+            continue
+        better = part > best
+        best[better], index[better] = part[better], position
+    return index << 16 | best & 0xFFFF
+
+
+_ACCUMULATE = {
+    PoolMode.MAX: _extreme,
+    PoolMode.MIN: _extreme,
+    PoolMode.SUM: _sum,
+    PoolMode.AVERAGE: _average,
+    PoolMode.REDUCE_SUM: _reduce_sum,
+    PoolMode.ARGMAX_X: _argmax,
+    PoolMode.ARGMAX_Y: _argmax,
+}

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OP_RESIZE (U85): output element i lies at (offset + i * step) / n of the IFM, on each axis.
+
+Bilinear: with p the position in units of 1/n, the neighbours floor(p / n) and the next weigh n - f and f, f
+    = p mod n.
+Nearest: position rounded half up, weight 1. Indices are clamped to the IFM. The accumulator is the weighted
+sum times 2^16; OFM_SCALE takes the factor back.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npu.errors import NotModelled
+from npu.execution import Execution
+from npu.isa import ResizeMode
+from npu.operation import Operation, ResizeAxis
+from npu.ops.window import accumulate
+from npu.scaling import ChannelScales
+
+_ACC_SHIFT = 16
+
+
+def execute(run: Execution, op: Operation) -> int:
+    """Bilinear and nearest; the meaning of the replicate mode is not published."""
+    mode = op.command.value("mode")
+    if mode is ResizeMode.REPLICATE:
+        raise NotModelled("resize mode REPLICATE")
+    data = run.load(op.ifm).astype(np.int64) - op.ifm.zero_point
+    for axis in (0, 1):
+        interpolate = _nearest if mode is ResizeMode.NEAREST else _bilinear
+        data = interpolate(data, axis, op.ofm_shape[axis], op.resize[axis])
+    accumulate(run, op, data << _ACC_SHIFT, ChannelScales.uniform(op.ofm_scale))
+    return 0
+
+
+def _positions(count: int, axis: ResizeAxis) -> np.ndarray:
+    return axis.offset + np.arange(count, dtype=np.int64) * axis.step
+
+
+def _nearest(data: np.ndarray, axis: int, count: int, resize: ResizeAxis) -> np.ndarray:
+    index = (2 * _positions(count, resize) + resize.denominator) // (2 * resize.denominator)
+    return np.take(data, index.clip(0, data.shape[axis] - 1), axis)
+
+
+def _bilinear(data: np.ndarray, axis: int, count: int, resize: ResizeAxis) -> np.ndarray:
+    index, fraction = np.divmod(_positions(count, resize), resize.denominator)
+    last = data.shape[axis] - 1
+    shape = [1, 1, 1]
+    shape[axis] = count
+    fraction = fraction.reshape(shape)
+    low, high = np.take(data, index.clip(0, last), axis), np.take(data, (index + 1).clip(0, last), axis)
+    return low * (resize.denominator - fraction) + high * fraction

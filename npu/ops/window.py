@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The padded, upscaled input of a windowed operation, and the accumulator handling such operations share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from npu import isa
+from npu.errors import NotModelled, StreamError
+from npu.execution import Execution
+from npu.featuremap import MAX_ELEMENTS
+from npu.operation import Operation
+from npu.ops.output import OutputStage
+from npu.scaling import ChannelScales, magnitude
+
+
+def padded_input(run: Execution, op: Operation, dtype: type | np.dtype, fill: int) -> np.ndarray:
+    """The IFM as the windows see it, [(oh - 1) * stride + kh, (ow - 1) * stride + kw, c], with `fill` around
+    it.
+
+    Upscaling doubles both axes: by repeating, or by putting elements of value `fill` in between.
+    """
+    kernel, pad = op.kernel, op.padding
+    height, width, _ = op.ofm_shape
+    shape = (
+        (height - 1) * kernel.stride_y + kernel.height,
+        (width - 1) * kernel.stride_x + kernel.width,
+        op.ifm.shape[2],
+    )
+    if np.prod(shape, dtype=np.float64) > MAX_ELEMENTS:
+        raise NotModelled(f"padded input of shape {shape}")
+    if shape == op.ifm.shape and op.upscale is isa.Upscale.NONE:
+        return run.load(op.ifm, dtype)
+    target = np.full(shape, fill, dtype)
+    inner = target[pad.top : shape[0] - pad.bottom, pad.left : shape[1] - pad.right]
+    if op.upscale is isa.Upscale.NONE:
+        run.load_into(op.ifm, inner)
+        return target
+    small = run.load(op.ifm)
+    inner[::2, ::2] = small
+    if op.upscale is isa.Upscale.NEAREST:
+        rows, columns, _ = inner.shape
+        inner[:, 1::2] = inner[:, : columns // 2 * 2 : 2]
+        inner[1::2] = inner[: rows // 2 * 2 : 2]
+    return target
+
+
+def taps(op: Operation) -> Iterator[tuple[int, int, slice, slice]]:
+    """(row, column, input rows, input columns) of every kernel element: the input elements it meets."""
+    kernel = op.kernel
+    height, width, _ = op.ofm_shape
+    for row in range(kernel.taps[0]):
+        for column in range(kernel.taps[1]):
+            top, left = row * kernel.dilation_y, column * kernel.dilation_x
+            yield (
+                row,
+                column,
+                slice(top, top + (height - 1) * kernel.stride_y + 1, kernel.stride_y),
+                slice(left, left + (width - 1) * kernel.stride_x + 1, kernel.stride_x),
+            )
+
+
+def is_plain(op: Operation) -> bool:
+    """The accumulator starts at zero and is stored at once."""
+    return op.accumulator.source is isa.AccInput.RESET and op.accumulator.output
+
+
+def accumulate(
+    run: Execution,
+    op: Operation,
+    acc: np.ndarray,
+    scales: ChannelScales,
+    combine: Callable[[np.ndarray, np.ndarray], np.ndarray] = np.add,
+) -> None:
+    """Output stage for a whole int64 accumulator [h, w, c], joined with what it has to start from.
+
+    U85 can start from the accumulator the operation before kept, or from IFM2, and can keep the accumulator
+    for the next operation instead of storing a result. `combine` is how a new value joins: sum, maximum or minimum.
+    """
+    source = op.accumulator.source
+    if source is isa.AccInput.IFM2:
+        acc = combine(acc, ifm2_accumulator(run, op))
+    elif source is isa.AccInput.KEEP:
+        if run.accumulator is None or run.accumulator.shape != acc.shape:
+            raise StreamError("no accumulator of this shape has been kept")
+        acc = combine(acc, run.accumulator)
+    run.accumulator = None
+    if not op.accumulator.output:
+        run.accumulator = acc
+        return
+    stage = OutputStage(run, op, scales, magnitude(acc))
+    stage.rows(0, np.ascontiguousarray(acc))
+    stage.close()
+
+
+def ifm2_accumulator(run: Execution, op: Operation) -> np.ndarray:
+    """Accumulator values [h, w, c] loaded from IFM2."""
+    return run.load(op.ifm2).astype(np.int64) - op.ifm2.zero_point
