@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images as model inputs: the one preprocessing that calibration and runs share.
 
-An image becomes float32 [1, C, H, W]: decoded, converted to RGB (C = 3) or grey (C = 1), resized to H x W with
-bilinear interpolation (Pillow's, which antialiases when it shrinks), divided by 255, then ``(x - mean) / std``
-per channel. What was applied is recorded in the compile report as `ImagePreprocessing.to_json` gives it.
+An image becomes float32 [1, C, H, W]: decoded, converted to RGB (C = 3) or grey (C = 1), resized to H x W
+with bilinear interpolation (Pillow's, which antialiases when it shrinks), divided by 255, then
+``(x - mean) / std`` per channel. What was applied is recorded in the compile report, as
+`ImagePreprocessing.to_json` gives it.
 """
 
 from __future__ import annotations

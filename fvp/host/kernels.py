@@ -38,8 +38,9 @@ def quantize_per_tensor(
 ) -> torch.Tensor:
     """ExecuTorch's quantize kernel: the reciprocal of the scale is taken in single precision.
 
-    torch's own operator takes it in double precision, which moves values near a tie by one step.
-    Source: executorch kernels/quantized/cpu/op_quantize.cpp.
+    torch's own operator takes it in double precision, which moves values near a tie by one step. The
+    cortex_m kernel computes the same. Source: executorch kernels/quantized/cpu/op_quantize.cpp and
+    backends/cortex_m/ops/op_quantize_per_tensor.cpp.
 
     Args:
         x: float32 tensor of any shape.
@@ -63,6 +64,13 @@ _DTYPES = {
 }
 
 
+def dequantize_per_tensor(
+    x: torch.Tensor, scale: float, zero_point: int, low: int, high: int, dtype: int
+) -> torch.Tensor:
+    """ExecuTorch's dequantize kernel: ``float32(x - zero_point) * float32(scale)``, the shape of `x`."""
+    return (x.to(torch.int32) - zero_point).to(torch.float32) * torch.tensor(scale, dtype=torch.float32)
+
+
 def _et_view(x: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
     return x.reshape(tuple(size))
 
@@ -74,6 +82,8 @@ def _to_dim_order(x: torch.Tensor, dtype: int | None, *_: Any) -> torch.Tensor:
 
 _OWN_KERNELS = {
     "quantized_decomposed::quantize_per_tensor.out": Kernel(quantize_per_tensor, 6, 1),
+    "cortex_m::quantize_per_tensor.out": Kernel(quantize_per_tensor, 6, 1),
+    "cortex_m::dequantize_per_tensor.out": Kernel(dequantize_per_tensor, 6, 1),
     "executorch_prim::et_view.default": Kernel(_et_view, 2, 1),
     "dim_order_ops::_to_dim_order_copy.out": Kernel(lambda x, _, order: x.clone(), 3, 1),
     "dim_order_ops::_clone_dim_order.out": Kernel(lambda x, *_: x.clone(), 3, 1),

@@ -17,6 +17,7 @@ TARGET = {
     "system_config": "s",
     "memory_mode": "m",
     "board": "b",
+    "model": "x",
 }
 
 

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``armdeploy run`` and ``./fvp/run.sh``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from aot import compile as aot_compile
+from fvp.platforms import AUTO, PLATFORMS
+from report.errors import UsageError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's options: those of compile, for ``--model``, and its own."""
+    parser.add_argument(
+        "--pte", type=Path, metavar="FILE", help="run this .pte or .bpte in place of compiling"
+    )
+    aot_compile.add_compile_options(parser)
+    group = parser.add_argument_group("run")
+    group.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help=".npy, .pt, .bin, .png or .jpg; once an input",
+    )
+    group.add_argument("--seed", type=int, help="random input in place of the model's example input")
+    group.add_argument("--platform", default=AUTO, help=f"{AUTO} (default), {' or '.join(PLATFORMS)}")
+    group.add_argument(
+        "--timeout", type=float, default=60.0, metavar="SECONDS", help="limit for the platform (60)"
+    )
+    group.add_argument(
+        "--labels", type=Path, metavar="FILE", help="class names, one a line (default: the model's)"
+    )
+    group.add_argument("--top", type=int, default=5, metavar="N", help="how many classes to print (5)")
+    group.add_argument("-v", "--verbose", action="store_true", help="the platform's console on stderr")
+    group.add_argument(
+        "-o", "--output", type=Path, default=Path("out"), metavar="DIR", help="folder for all files (out)"
+    )
+    group.add_argument("--json", action="store_true", help="print the run record, one JSON document")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compile when no .pte is given, run each target, print; the exit code is the worst run's."""
+    if arguments.timeout <= 0 or arguments.top < 1:
+        raise UsageError("--timeout and --top must be positive")
+    if arguments.pte is not None and arguments.model is not None:
+        raise UsageError("--pte and --model exclude each other")
+    programs = [arguments.pte] if arguments.pte else aot_compile.compile_models(arguments, arguments.output)
+    if arguments.json and len(programs) > 1:
+        raise UsageError("--json prints one run record", hint="give one target")
+    return max(_run_one(arguments, program) for program in programs)
+
+
+def _run_one(arguments: argparse.Namespace, program: Path) -> int:
+    from fvp import inference
+    from report import run_text
+
+    request = inference.Request(
+        pte=program,
+        target=arguments.target[0] if arguments.pte and arguments.target else None,
+        input_files=tuple(arguments.input),
+        seed=arguments.seed,
+        platform=arguments.platform,
+        timeout=arguments.timeout,
+        verbose=arguments.verbose,
+        output_dir=arguments.output,
+    )
+    result = inference.infer(request)
+    labels = run_text.read_labels(arguments.labels or inference.labels_of(program))
+    text = (
+        result.record.to_json()
+        if arguments.json
+        else run_text.to_text(result.record, result.outputs, labels, arguments.top)
+    )
+    print(text)
+    if result.error is not None:
+        print(f"armdeploy run: error: {result.error.one_line()}", file=sys.stderr)
+    return result.record.exit.code

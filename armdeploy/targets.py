@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``armdeploy targets``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from fvp.platforms import names_for
+
+from aot.targets import FAMILIES
+from npu.config import CONFIGS
+from report.tables import table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's options."""
+    parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print every target with the defaults of compile and the platforms of run."""
+    rows = [
+        {
+            "target": config.name,
+            "macs": config.macs,
+            "board": FAMILIES[config.family].board.name,
+            "system_config": FAMILIES[config.family].system_config,
+            "memory_mode": FAMILIES[config.family].memory_mode,
+            "platforms": names_for(config),
+        }
+        for config in CONFIGS.values()
+    ]
+    print(json.dumps(rows, indent=2) if arguments.json else table(rows))
+    return 0

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which platforms there are, and which one runs a target."""
+
+from __future__ import annotations
+
+from fvp.host.platform import HostPlatform
+from fvp.platform import Platform
+from fvp.virtual.run import VirtualCorstone
+from report.errors import EnvironmentError_, UsageError
+
+PLATFORMS: dict[str, type[Platform]] = {p.name: p for p in (VirtualCorstone, HostPlatform)}
+"""By name, in the order of preference of ``--platform auto``."""
+
+AUTO = "auto"
+
+
+def choose(name: str, target: str) -> tuple[Platform, str]:
+    """The platform called `name` for the NPU configuration `target`, and a warning or "".
+
+    ``auto`` takes the first that can run the target; the warning says why a preferred one cannot.
+
+    Raises:
+        UsageError: no platform of that name.
+        EnvironmentError_: it cannot run the target here; the message says why.
+    """
+    if name != AUTO and name not in PLATFORMS:
+        raise UsageError(
+            f"unknown platform {name!r}", where="--platform", hint=f"known: {AUTO}, {', '.join(PLATFORMS)}"
+        )
+    reasons = []
+    for candidate in PLATFORMS.values() if name == AUTO else [PLATFORMS[name]]:
+        reason = candidate.available_for(target)
+        if reason is None:
+            return candidate(), "; ".join(reasons)
+        reasons.append(f"not run on {candidate.name}: {reason}")
+    raise EnvironmentError_(
+        f"no platform can run {target} here", why="; ".join(reasons), hint="see armdeploy doctor"
+    )
+
+
+def names_for(target: str) -> list[str]:
+    """The platforms that know `target`, installed or not."""
+    return [name for name, platform in PLATFORMS.items() if target in platform.capabilities.targets]
