@@ -28,7 +28,7 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.export import decomp_utils, exported_program
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
-from oracle.quiet import quiet
+from report.quiet import quiet
 
 NPUS = (
     "ethos-u55-32",
@@ -149,8 +149,8 @@ def compile_tosa(tosa: bytes, npu: str, keep: Path | None = None, flags: Sequenc
     """
     arguments = [*EthosUCompileSpec(npu).compiler_flags, *flags]
     folder = None if keep is None else str(keep)
-    with quiet() as log:
-        try:
+    try:
+        with quiet() as log:
             return vela_compile(tosa, arguments, intermediate_path=folder).processed_bytes
-        except (SystemExit, Exception) as error:  # argparse exits, the back end raises what it likes
-            raise VelaRejection(f"{npu}: {error!r} {log.getvalue()[-500:]}") from error
+    except (SystemExit, Exception) as error:  # argparse exits, the back end raises what it likes
+        raise VelaRejection(f"{npu}: {error!r} {log.text[-500:]}") from error
