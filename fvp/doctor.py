@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is installed, what a missing piece disables, and the exact command to get it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+
+from packaging.requirements import Requirement
+
+from fvp.virtual import tools
+from report.errors import ArmdeployError, EnvironmentError_
+from report.tables import table
+
+_SETUP = "./setup.sh"
+_DISABLES = {
+    "tosa-tools": "compile, and the check of delegates against tosa_reference_model",
+    "pyelftools": "run --platform virtual",
+    "capstone": "run --platform virtual",
+    "pillow": "images as input and calibration data",
+}
+_FIRMWARE = {"corstone-320": "ethos-u85", "corstone-300": "ethos-u55"}
+MISSING, WRONG, OK = "missing", "wrong version", "ok"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One piece: `status` is ok, missing or wrong version; `get` is the command that mends it."""
+
+    name: str
+    status: str
+    version: str | None
+    required: bool
+    disables: str
+    get: str
+
+
+def examine() -> list[Finding]:
+    """Look at this machine; never raises for something missing."""
+    return [*_packages(), _qemu(), *map(_firmware, _FIRMWARE), *_optional()]
+
+
+def exit_code(findings: Sequence[Finding]) -> int:
+    """3 when a required piece is missing or has the wrong version, else 0."""
+    bad = any(f.required and f.status != OK for f in findings)
+    return EnvironmentError_.exit_code if bad else 0
+
+
+def to_json(findings: Sequence[Finding]) -> str:
+    """The findings as one JSON document."""
+    return json.dumps([dataclasses.asdict(f) for f in findings], indent=2)
+
+
+def to_text(findings: Sequence[Finding]) -> str:
+    """A table of the findings, then a line for each piece that is not there."""
+    rows = [
+        {
+            "piece": f.name,
+            "status": f.status,
+            "version": f.version or "-",
+            "need": "required" if f.required else "optional",
+        }
+        for f in findings
+    ]
+    advice = [
+        f"{f.name}: {f.status}; disables {f.disables}; get it: {f.get}" for f in findings if f.status != OK
+    ]
+    return "\n".join([table(rows), *(["", *advice] if advice else [])])
+
+
+def _packages() -> Iterator[Finding]:
+    """Python and every package that this project's own metadata requires, at the version it requires."""
+    yield Finding("python", OK, platform.python_version(), True, "everything", _SETUP)
+    try:
+        requirements = [Requirement(text) for text in metadata.requires("armdeploy") or []]
+    except metadata.PackageNotFoundError:
+        yield Finding("armdeploy", MISSING, None, True, "everything", _SETUP)
+        return
+    for requirement in requirements:
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            yield _package(requirement)
+
+
+def _package(requirement: Requirement) -> Finding:
+    try:
+        version = metadata.version(requirement.name)
+    except metadata.PackageNotFoundError:
+        version = None
+    status = MISSING if version is None else OK if requirement.specifier.contains(version, True) else WRONG
+    get = f"{_SETUP}, or pip install '{requirement}'"
+    return Finding(
+        requirement.name, status, version, True, _DISABLES.get(requirement.name, "compile and run"), get
+    )
+
+
+def _qemu() -> Finding:
+    try:
+        version = ".".join(map(str, tools.qemu_version(tools.require_qemu())))
+        status = OK
+    except ArmdeployError as error:
+        version, status = None, MISSING if tools.find_qemu() is None else f"unusable ({error.what})"
+    get = f"{_SETUP}, or install qemu-user >= 10 and set {tools.QEMU_VARIABLE}"
+    return Finding(
+        "qemu-arm", status, version, False, "run --platform virtual (run --platform host remains)", get
+    )
+
+
+def _firmware(board: str) -> Finding:
+    status = OK if tools.find_image(board) else MISSING
+    disables = f"run --platform virtual for {_FIRMWARE[board]}"
+    return Finding(f"firmware {board}", status, None, False, disables, _SETUP)
+
+
+def _optional() -> Iterator[Finding]:
+    vision = _package(Requirement("torchvision"))
+    yield dataclasses.replace(
+        vision,
+        required=False,
+        disables="--model torchvision:NAME",
+        get="pip install torchvision (the release for your torch)",
+    )
+    yield _program(
+        "arm-none-eabi-gcc", "tests that assemble Arm code", f"{_SETUP} --enable-baremetal-toolchain"
+    )
+
+
+def _program(name: str, disables: str, get: str) -> Finding:
+    path = shutil.which(name)
+    if path is None:
+        return Finding(name, MISSING, None, False, disables, get)
+    answer = subprocess.run([path, "-dumpversion"], capture_output=True, text=True, timeout=10, check=False)
+    return Finding(name, OK, answer.stdout.strip() or None, False, disables, get)
