@@ -27,12 +27,13 @@ class Indices:
 
 @dataclass(frozen=True)
 class Model:
-    """One idea: how to build it and what goes in. `bits` is the width of the activations."""
+    """One idea: how to build it and what goes in; `bits` is the width of activations, `flags` are for Vela."""
 
     build: Callable[[], nn.Module]
     inputs: tuple[Shape | Indices, ...]
     bits: int = 8
     absent: Mapping[str, str] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
 
     @property
     def index_limit(self) -> int:
@@ -338,8 +339,8 @@ _NETWORKS = {
         ),
         (1, 1, 49, 10),
     ),
-    # Feature maps of 256 KiB: Vela cascades the three layers through rolling buffers.
-    "cascade": _of(
+    # Feature maps of 256 KiB and a small arena: U55 and U65 go in stripes through rolling buffers.
+    "cascade": Model(
         lambda: nn.Sequential(
             _conv(3, 16, 3, padding=1),
             nn.ReLU(),
@@ -347,7 +348,8 @@ _NETWORKS = {
             nn.ReLU(),
             _conv(16, 4, 3, padding=1),
         ),
-        (1, 3, 128, 128),
+        ((1, 3, 128, 128),),
+        flags=("--arena-cache-size=100000",),
     ),
     "four_inputs": _function(lambda a, b, c, d: (a + b) * (c - d), _IMAGE, _IMAGE, _IMAGE, _IMAGE),
     "three_outputs": _function(lambda x: (x + 1.0, torch.relu(x), x.mean((2, 3))), _IMAGE),

@@ -41,7 +41,7 @@ def test_equals_reference_model(name: str, npu: str, lowered_models: LoweredMode
     graphs = lowered_models.delegates(name, npu)
     assert graphs, f"nothing of {name} is delegated to {npu}: declare it in the table"
     for graph in graphs:
-        binary = parse_velabin(streams.compile_tosa(graph, npu))
+        binary = parse_velabin(streams.compile_tosa(graph, npu, flags=MODELS[name].flags))
         for seed in SEEDS:
             inputs = reference.random_inputs(graph, seed, MODELS[name].index_limit)
             assert differences(binary, npu, graph, inputs) == []
