@@ -27,7 +27,7 @@ class Indices:
 
 @dataclass(frozen=True)
 class Model:
-    """One idea: how to build it and what goes in; `bits` is the width of activations, `flags` are for Vela."""
+    """One idea: how to build it and what goes in. `bits`: width of the activations; `flags`: for Vela."""
 
     build: Callable[[], nn.Module]
     inputs: tuple[Shape | Indices, ...]
