@@ -20,7 +20,8 @@ _AGAIN = "ARMDEPLOY_BOOTSTRAPPED"
 def ensure(modules: tuple[str, ...]) -> None:
     """Return when all `modules` can be imported; otherwise start the script again where they can.
 
-    Runs ``setup.sh`` first when there is no ``.venv``. Leaves with its exit code, or 3 when modules stay missing.
+    Runs ``setup.sh`` first when there is no ``.venv``; ends the process with its exit code when it fails, and
+    with 3 when modules stay missing.
     """
     missing = [name for name in modules if importlib.util.find_spec(name) is None]
     if not missing:
@@ -39,9 +40,6 @@ def ensure(modules: tuple[str, ...]) -> None:
 
 
 def _give_up(missing: list[str]) -> int:
-    wanted = ", ".join(missing)
-    print(
-        f'error: missing: {wanted}; run ./setup.sh, or pip install "executorch[ethos-u]==1.5.1"',
-        file=sys.stderr,
-    )
+    hint = 'run ./setup.sh, or pip install "executorch[ethos-u]==1.5.1"'
+    print(f"error: not installed: {', '.join(missing)}; {hint}", file=sys.stderr)
     return 3

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration samples: tensors and images from a file or a folder, each checked against the model's inputs."""
+"""Calibration samples: tensors and images of a file or folder, each checked against the model's inputs."""
 
 from __future__ import annotations
 

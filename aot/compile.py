@@ -93,9 +93,7 @@ def _add_target_arguments(group: Any) -> None:
 
 def _add_output_arguments(group: Any) -> None:
     _add(group, "-o", "--output", default=".", metavar="PATH", help="a folder, or the .pte (.bpte) itself")
-    _add(
-        group, "-i", "--intermediates", metavar="DIR", help="keep exported program, TOSA and Vela files here"
-    )
+    _add(group, "-i", "--intermediates", metavar="DIR", help="keep the program, TOSA and Vela files here")
     _add(group, "--bundleio", action="store_true", help="write a .bpte with inputs and reference outputs")
     _add(group, "--etrecord", action="store_true", help="write an ETRecord for ExecuTorch's Inspector")
     _add(
@@ -156,13 +154,9 @@ def _say(line: str) -> None:
 def _import_tools() -> None:
     """Import ExecuTorch and Vela once, without the notices that torch and torchao print while loading."""
     warnings.filterwarnings("ignore", category=FutureWarning)
-    for module, package in (
-        ("executorch", "executorch"),
-        ("ethosu.vela", "Vela"),
-        ("tosa_serializer", "tosa-tools"),
-    ):
+    for module in ("executorch", "ethosu.vela", "tosa_serializer"):
         if _missing(module):
-            raise EnvironmentError_(f"{package} is not installed", where="compile", hint=_EXTRA)
+            raise EnvironmentError_(f"no module {module!r}", where="compile", hint=_EXTRA)
     with quiet():
         import executorch.backends.arm.ethosu
         import executorch.backends.arm.quantizer  # noqa: F401

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compile report: what became of a model on one target, as plain data. JSON is the source of every table.
+"""The compile report: what became of a model on one target, as plain data; every table derives from it.
 
-Paths in a report are relative to the report's own folder. Sizes are bytes. A figure of Vela's carries the nature
-``estimated``: it is a static formula's, not a measurement.
+Paths in a report are relative to the report's own folder. Sizes are bytes. Vela's figures carry the nature
+``estimated``: they come from a static formula, not from a measurement.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _VELA_METRICS = (
     ("total_original_weights", "bytes"),
     ("total_npu_encoded_weights", "bytes"),
 )
-"""Columns of Vela's summary file that are kept, with their unit; Vela's ``inference_time`` rests on its clock."""
+"""Columns of Vela's summary file that are kept, with their unit."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,8 +95,10 @@ def build_report(c: Compilation) -> dict[str, Any]:
         "vela_config": c.settings.ini_name,
         "quantization": {"dtype": c.dtype, "calibration": _calibration(c.calibration)},
         "pte": _artefact(c.pte, folder),
-        "inputs": _interface(c, "input", method.tensors(method.inputs)),
-        "outputs": _interface(c, "output", method.tensors(method.outputs)),
+        "inputs": _inputs(c.lowered, method.tensors(method.inputs)),
+        "outputs": [
+            _program_tensor(f"output_{i}", tensor) for i, tensor in enumerate(method.tensors(method.outputs))
+        ],
         "delegates": delegates,
         "cpu_ops": [_cpu_op(op, kernels) for op in c.lowered.placement.cpu_ops],
         "boundary_ops": [_boundary_op(op, kernels) for op in c.lowered.placement.boundary_ops],
@@ -182,14 +184,14 @@ def _tensor(info: TensorInfo) -> dict[str, Any]:
     return {"name": info.name, "shape": list(info.shape), "dtype": info.dtype}
 
 
-def _interface(c: Compilation, side: str, tensors: Sequence[pte_format.TensorMeta]) -> list[dict[str, Any]]:
-    """The program's inputs or outputs, by the names they have in the exported graph."""
-    signature = c.lowered.edge.exported_program().graph_signature
-    names = signature.user_inputs if side == "input" else signature.user_outputs
-    return [
-        {"name": str(name), "shape": list(tensor.shape), "dtype": tensor.dtype}
-        for name, tensor in zip(names, tensors, strict=True)
-    ]
+def _inputs(lowered: Lowered, tensors: Sequence[pte_format.TensorMeta]) -> list[dict[str, Any]]:
+    """The program's inputs, by the names they have in the exported graph."""
+    names = lowered.edge.exported_program().graph_signature.user_inputs
+    return [_program_tensor(str(name), tensor) for name, tensor in zip(names, tensors, strict=True)]
+
+
+def _program_tensor(name: str, tensor: pte_format.TensorMeta) -> dict[str, Any]:
+    return {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype}
 
 
 def _cpu_op(op: CpuOp, kernels: Mapping[int, str]) -> dict[str, Any]:
@@ -233,7 +235,8 @@ def _warnings(c: Compilation, delegates: Sequence[Mapping[str, Any]]) -> list[st
     warnings = []
     if c.calibration is not None and c.calibration.source is None:
         warnings.append(
-            "no calibration data: the quantisation ranges rest on the example input alone; give --calibration_data"
+            "no calibration data: the quantisation ranges rest on the example input alone; "
+            "give --calibration_data"
         )
     if c.calibration is not None and c.calibration.skipped:
         warnings.append(f"{c.calibration.skipped} calibration samples beyond the limit were not used")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where each operator of a lowered program runs, and why it is not on the NPU when it is not.
 
-Quantise and dequantise operators at the edge of a delegate are the price of a float interface, not a fallback;
-they are listed apart with their scale and zero point. `getitem` and memory operators are no work and not listed.
+Quantise and dequantise operators at the edge of a delegate are the price of a float interface, not a
+fallback; they are listed apart with their scale and zero point. `getitem` and memory operators do no work and
+are not listed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
 _TAG = "armdeploy_id"
-"""Key in a node's metadata that survives ExecuTorch's passes, to find the kernel of an operator afterwards."""
+"""Key in a node's metadata, which survives ExecuTorch's passes: finds an operator's kernel afterwards."""
 
 _QUANTIZE = "quantize_per_"
 _DEQUANTIZE = "dequantize_per_"
@@ -124,11 +125,13 @@ def _is_delegate(node: Node) -> bool:
 
 def _operator_name(node: Node) -> str:
     """``aten::add.out`` as kernels are registered; the default overload is left out."""
-    target = getattr(node.target, "_op", node.target)
-    schema = getattr(target, "_schema", None)
-    if schema is None:
-        return getattr(target, "__name__", str(target))
-    return f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload):  # the edge dialect wraps torch's operator as `_op`
+        target = getattr(target, "_op", target)
+    if not isinstance(target, torch._ops.OpOverload):
+        return str(getattr(target, "__name__", target))
+    name, _, overload = target.name().partition(".")
+    return f"{name}.{overload}" if overload else name
 
 
 def module_path(node: Node) -> str:

@@ -22,7 +22,6 @@ from aot.vela_config import VelaSettings
 from report.errors import CompileError
 from report.quiet import Captured, quiet
 
-
 _LOG = "vela.log"
 
 
@@ -84,11 +83,11 @@ def recording(settings: VelaSettings, folder: Path, say: Callable[[str], None]) 
         index = len(record.runs)
         say(f"vela: delegate {index}, {len(tosa):,} bytes of TOSA")
         start = time.monotonic()
-        run = _VelaCall(settings, folder / f"delegate_{index}", index)
-        result = run(
-            lambda path: upstream(tosa, run.arguments(args), **options | {"intermediate_path": path})
-        )
-        record.runs.append(VelaRun(result.processed_bytes, run.folder, time.monotonic() - start))
+        run_folder = folder / f"delegate_{index}"
+        with _vela_folder(run_folder, index) as work:
+            arguments = _readable_config(args, settings, work)
+            result = upstream(tosa, arguments, **options | {"intermediate_path": str(work)})
+        record.runs.append(VelaRun(result.processed_bytes, run_folder, time.monotonic() - start))
         return result
 
     with (
@@ -98,35 +97,35 @@ def recording(settings: VelaSettings, folder: Path, say: Callable[[str], None]) 
         yield record
 
 
-class _VelaCall:
-    """One call of Vela in a temporary folder, whose path has no blank: ExecuTorch splits arguments at blanks."""
+@contextlib.contextmanager
+def _vela_folder(folder: Path, index: int) -> Iterator[Path]:
+    """A temporary folder for Vela, moved to `folder` afterwards; what Vela prints goes to its log file.
 
-    def __init__(self, settings: VelaSettings, folder: Path, index: int) -> None:
-        self.settings, self.folder, self.index = settings, folder, index
-        self._work = Path(tempfile.mkdtemp(prefix="vela_"))
+    Temporary because ExecuTorch splits Vela's arguments at blanks, and `folder` may hold one.
+    """
+    work = Path(tempfile.mkdtemp(prefix="vela_"))
+    printed = Captured()
+    try:
+        with quiet() as printed:
+            yield work
+    except (Exception, SystemExit) as error:
+        raise CompileError(
+            f"Vela cannot compile delegate {index}",
+            where="vela",
+            why=_vela_reason(printed.text, error),
+            hint=f"what Vela printed is in {folder / _LOG}",
+        ) from error
+    finally:
+        (work / _LOG).write_text(printed.text, encoding="utf-8")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(work, folder)
 
-    def arguments(self, args: list[str]) -> list[str]:
-        """`args` with the configuration file's recorded name replaced by a readable copy of the file."""
-        copy = self._work / "vela.ini"
-        shutil.copyfile(self.settings.ini_path, copy)
-        return [f"--config={copy}" if arg.startswith("--config=") else arg for arg in args]
 
-    def __call__(self, compile_in: Callable[[str], Any]) -> Any:
-        printed = Captured()
-        try:
-            with quiet() as printed:
-                return compile_in(str(self._work))
-        except (Exception, SystemExit) as error:
-            raise CompileError(
-                f"Vela cannot compile delegate {self.index}",
-                where="vela",
-                why=_vela_reason(printed.text, error),
-                hint=f"Vela's output is in {self.folder / _LOG}",
-            ) from error
-        finally:
-            (self._work / _LOG).write_text(printed.text, encoding="utf-8")
-            shutil.rmtree(self.folder, ignore_errors=True)
-            shutil.move(self._work, self.folder)
+def _readable_config(args: list[str], settings: VelaSettings, work: Path) -> list[str]:
+    """`args` with the configuration file's recorded name replaced by a copy of the file in `work`."""
+    copy = shutil.copyfile(settings.ini_path, work / "vela.ini")
+    return [f"--config={copy}" if arg.startswith("--config=") else arg for arg in args]
 
 
 def _vela_reason(printed: str, error: BaseException) -> str:

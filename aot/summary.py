@@ -87,18 +87,11 @@ def _cpu_ops(cpu_ops: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _boundary(ops: Sequence[Mapping[str, Any]]) -> list[str]:
     rows = [
-        (
-            op["side"],
-            op["op"],
-            str(op["dtype"]),
-            f"{op['scale']:.8g}",
-            str(op["zero_point"]),
-            op["kernel"] or "",
-        )
+        (op["side"], op["kernel"] or op["op"], op["dtype"], f"{op['scale']:.8g}", str(op["zero_point"]))
         for op in ops
         if op["scale"] is not None
     ]
-    header = ("boundary", "operator", "type", "scale", "zero point", "kernel")
+    header = ("boundary", "kernel", "type", "scale", "zero point")
     return table(header, rows) if rows else []
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vela's configuration file: what a system configuration and a memory mode mean, checked before Vela sees them.
+"""Vela's configuration file: what a system configuration and a memory mode mean, checked at the door.
 
 Vela reads an .ini file with sections ``[System_Config.NAME]`` (which memory is behind each AXI port) and
-``[Memory_Mode.NAME]`` (which port holds constants, arena and cache). Not every pair is possible, and Vela takes
-a configuration of another NPU family without a word; both are refused here.
+``[Memory_Mode.NAME]`` (which port holds constants, arena and cache). Not every pair is possible, and Vela
+takes a configuration of another NPU family without a word; both are refused here.
 """
 
 from __future__ import annotations

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models to try things with: each module defines `ModelUnderTest` and `ModelInputs`, and is what `--model` takes."""
+"""Models to try things with: each module defines `ModelUnderTest` and `ModelInputs`, as `--model` wants."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two convolutions with a ReLU between: the smallest model that is worth compiling.
 
-Shape: our own toy. Input [1, 3, 16, 16], output [1, 8, 14, 14]; 168,192 MACs, 808 parameters.
+Shape: our own toy. Input [1, 3, 16, 16], output [1, 8, 14, 14]. 168,192 MACs, 808 parameters.
 """
 
 from __future__ import annotations

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small convolutional UNet (Ronneberger et al., 2015) for binary segmentation of 96 x 96 images.
+
+Input: [1, 3, 96, 96], RGB. Output: [1, 1, 96, 96], the score of the foreground at each pixel. The paper's
+architecture with three levels, 8 to 32 channels, padded convolutions and transposed convolutions to go up;
+the sizes are ours. 57,507,840 MACs, 29,625 parameters. Weights are random (fixed seed).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from examples._weights import seeded
+from report.preprocess import ImagePreprocessing
+
+Preprocessing = ImagePreprocessing(96, 96, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5))
+
+
+def _double(inputs: int, outputs: int) -> nn.Sequential:
+    """Two 3x3 convolutions, each with batch norm and ReLU."""
+    return nn.Sequential(
+        nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
+        nn.BatchNorm2d(outputs),
+        nn.ReLU(),
+        nn.Conv2d(outputs, outputs, 3, padding=1, bias=False),
+        nn.BatchNorm2d(outputs),
+        nn.ReLU(),
+    )
+
+
+class UNet(nn.Module):
+    """Two steps down by max pooling, two up by transposed convolution, with skip connections."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.down1 = _double(3, width)
+        self.down2 = _double(width, 2 * width)
+        self.bottom = _double(2 * width, 4 * width)
+        self.pool = nn.MaxPool2d(2)
+        self.up2 = nn.ConvTranspose2d(4 * width, 2 * width, 2, stride=2)
+        self.merge2 = _double(4 * width, 2 * width)
+        self.up1 = nn.ConvTranspose2d(2 * width, width, 2, stride=2)
+        self.merge1 = _double(2 * width, width)
+        self.head = nn.Conv2d(width, 1, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, 3, 96, 96] -> [N, 1, 96, 96]."""
+        skip1 = self.down1(x)
+        skip2 = self.down2(self.pool(skip1))
+        x = self.bottom(self.pool(skip2))
+        x = self.merge2(torch.cat([self.up2(x), skip2], dim=1))
+        x = self.merge1(torch.cat([self.up1(x), skip1], dim=1))
+        return self.head(x)
+
+
+_BATCH = torch.rand(4, 3, 96, 96, generator=torch.Generator().manual_seed(1)) * 2 - 1
+
+ModelUnderTest = seeded(UNet(), _BATCH, seed=0)
+ModelInputs = (_BATCH[:1].clone(),)
