@@ -25,7 +25,7 @@ from npu.ops import EXECUTE
 from npu.state import RegisterState, dma_transfer, operation
 from npu.stream import Command
 
-MAX_COMMANDS = 1 << 22
+MAX_COMMANDS = 1 << 20
 _FAST_SCRATCH_BYTES = 384 * 1024
 _ORDERING = frozenset({"OP_KERNEL_WAIT", "OP_DMA_WAIT", "OP_IRQ", "OP_PMU_MASK"})
 
@@ -155,11 +155,15 @@ class _Run:
         """Unconditional, or taken when the last result (one element) is not zero."""
         if command.value("condition") and not self._last_result():
             return position + 1
-        target = self._commands[0].offset + command.value("target")
-        for index, candidate in enumerate(self._commands):
-            if candidate.offset == target:
-                return index
-        raise StreamError(f"branch to {command.value('target'):#x}, where no command starts")
+        target = self._positions.get(self._commands[0].offset + command.value("target"))
+        if target is None:
+            raise StreamError(f"branch to {command.value('target'):#x}, where no command starts")
+        return target
+
+    @cached_property
+    def _positions(self) -> dict[int, int]:
+        """Index of the command at each byte offset."""
+        return {command.offset: index for index, command in enumerate(self._commands)}
 
     def _last_result(self) -> bool:
         op = self._last

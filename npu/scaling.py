@@ -26,6 +26,7 @@ import numpy as np
 from npu.isa import Round5x, Rounding
 
 _INT64_SAFE = 1 << 62
+_INT32_SAFE = 1 << 30
 _SPLIT_BITS = 16
 
 FROM_ROUND5X = {
@@ -69,7 +70,8 @@ def rounding_terms(shift: int, rounding: Rounding, double_round: int = 0) -> tup
 
 
 def apply_scale(values: np.ndarray, scale: Scale, bound: int | None = None) -> np.ndarray:
-    """Scale int64 `values` of any magnitude; results beyond int64 saturate. Returns int64 of the same shape.
+    """Scale int64 `values` of any magnitude; results beyond 2^62 saturate there. Returns int64 of the same
+    shape.
 
     Args:
         bound: a magnitude no value exceeds, where the caller knows one; else it is looked up.
@@ -115,9 +117,9 @@ def _multiply_shift_exact(
     values: np.ndarray, multiplier: int, shift: int, above: int, below: int
 ) -> np.ndarray:
     """Python integers: only for products beyond 64 bits with a small shift, whose result saturates anyway."""
-    limit = (1 << 63) - 1
+    limit = _INT64_SAFE
     flat = [
-        max(-limit - 1, min(limit, (v * multiplier + (below if v < 0 else above)) >> shift))
+        max(-limit, min(limit, (v * multiplier + (below if v < 0 else above)) >> shift))
         for v in values.reshape(-1).tolist()
     ]
     return np.array(flat, np.int64).reshape(values.shape)
@@ -184,7 +186,8 @@ class Requantiser:
         fixed = scales.bias * multiplier + (self._zero_point << common)
         addend, negative = fixed + (above << lift), fixed + (below << lift)
         signed = not np.array_equal(addend, negative)
-        return _Plan(multiplier, addend, negative if signed else None, -scales.bias, common)
+        narrow = float((largest * 2.0**-scales.shift).max()) + abs(self._zero_point) < _INT32_SAFE
+        return _Plan(multiplier, addend, negative if signed else None, -scales.bias, common, narrow)
 
     def _terms(self) -> tuple[np.ndarray, np.ndarray]:
         """Rounding terms of every channel, for values >= 0 and < 0."""
@@ -204,6 +207,7 @@ class Requantiser:
         plan = self._plan.repeated(pixels) if self._plan else None
         block = pixels * channels
         scratch = np.empty(block, np.int64)
+        narrow = np.empty(block, np.int32) if plan and plan.narrow else None
         for start in range(0, len(acc), block):
             values = scratch[: len(acc) - start]
             values[...] = acc[start : start + block]
@@ -211,6 +215,9 @@ class Requantiser:
                 plan.apply(values)
             else:
                 self._scale_channels(values.reshape(-1, channels))
+            if narrow is not None:
+                narrow[: len(values)] = values
+                values = narrow[: len(values)]
             if self._limits:
                 np.maximum(values, self._limits[0], out=values)
                 np.minimum(values, self._limits[1], out=values)
@@ -240,6 +247,7 @@ class _Plan:
     negative: np.ndarray | None
     threshold: np.ndarray
     shift: int
+    narrow: bool
 
     def repeated(self, pixels: int) -> _Plan:
         """For blocks of `pixels` pixels, so that each step is one long inner loop."""
@@ -251,6 +259,7 @@ class _Plan:
             None if self.negative is None else np.tile(self.negative, pixels),
             self.threshold if self.negative is None else np.tile(self.threshold, pixels),
             self.shift,
+            self.narrow,
         )
 
     def apply(self, values: np.ndarray) -> None:

@@ -203,8 +203,8 @@ def _locate_cop1(data: bytes) -> tuple[int, int, int, int]:
 
 
 def _locate_cop2(data: bytes) -> tuple[int, int, int, int]:
-    # "COP2", u16 major, u16 minor, u64 size of all entries; entry: u32 type 1, u32 length, then the metadata
-    # header.
+    # "COP2", version, u64 size of what follows; one entry: u32 type 1, u32 length, metadata, 0xFF up to a multiple
+    # of 16, commands. Metadata: u32 length, "VEUM", version, length of the rest, CONFIG, ID, flags, staging size.
     total = _word(data, 8) | _word(data, 12) << 32
     end = 16 + total
     if end > len(data):
@@ -214,7 +214,7 @@ def _locate_cop2(data: bytes) -> tuple[int, int, int, int]:
     metadata = _word(data, 24)
     if _word(data, 28) != _VEUM_MAGIC:
         raise StreamError("COP2 metadata has no VEUM mark", offset=28)
-    start = 24 + metadata
+    start = (24 + metadata + 15) // 16 * 16
     return _word(data, 40), _word(data, 44), start, end
 
 
