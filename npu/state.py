@@ -263,6 +263,8 @@ def _streams(state: RegisterState, prefixes: tuple[str, ...]) -> tuple[tuple[int
     )
 
 
+# Pools have no weights, but on U85 they may scale per channel.
+_WITH_STREAMS = frozenset({"OP_CONV", "OP_DEPTHWISE", "OP_POOL"})
 _WEIGHT_PREFIXES = ("WEIGHT", "WEIGHT1", "WEIGHT2", "WEIGHT3")
 
 
@@ -437,7 +439,7 @@ def operation(state: RegisterState, command: Command, cores: int) -> Operation:
         ofm_scale=_ofm_scale(state),
         per_channel=state.value("OFM_PRECISION", "scale_mode") is isa.ScaleMode.PER_CHANNEL,
         operand_scales=_operand_scales85(state) if is_u85 else _operand_scales5x(state),
-        weights=_weights(state, cores) if command.name in ("OP_CONV", "OP_DEPTHWISE") else None,
+        weights=_weights(state, cores) if command.name in _WITH_STREAMS else None,
         **window,
         **inputs,
     )
