@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interface of everything that can run a compiled model, and the records it takes and gives.
 
-One `Platform` class per way to run: the virtual Corstone, the host reference, later Arm's own FVPs and boards.
-A platform either returns an `Outcome` with positive evidence of success or raises a typed error; there is no
-"probably fine" in between.
+One `Platform` class per way to run: the virtual Corstone, the host reference, later Arm's own FVPs and
+boards. A platform either returns an `Outcome` with positive evidence of success or raises a typed error;
+there is no "probably fine" in between.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The boards as data: memories, constant pages, devices and interrupt numbers, one table with many readers.
 
-Sources: the memory maps in Arm's Corstone SSE-300 (AN547) and SSE-320 FVP documentation. QEMU's user mode can map
-guest addresses below 2 GiB only, so a memory that lies above has two addresses: `hardware`, where firmware for the
-real board expects it, and `base`, where it is mapped here.
+Sources: the memory maps in Arm's Corstone SSE-300 (AN547) and SSE-320 FVP documentation. QEMU's user mode can
+map
+guest addresses below 2 GiB only, so a memory that lies above has two addresses: `hardware`, where firmware
+for the real board expects it, and `base`, where it is mapped here.
 """
 
 from __future__ import annotations

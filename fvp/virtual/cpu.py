@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the stopped CPU does: perform a trapped load or store, take and return from exceptions.
 
-QEMU's user mode executes instructions only. A load or store that no memory answers, and everything about exceptions,
-is done here on the registers of the stopped guest.
+QEMU's user mode executes instructions only. A load or store that no memory answers, and everything about
+exceptions, is done here on the registers of the stopped guest.
 """
 
 from __future__ import annotations
@@ -98,10 +98,10 @@ def _extended(value: int, access: Access) -> int:
 def perform_in_place(
     access: Access, registers: Registers, bus: Bus, client: GdbClient, memory: Memory, staging: int
 ) -> Registers:
-    """Let QEMU execute the access on scratch memory: what it transfers is no core register, or it is in an IT block.
+    """Let QEMU execute the access on scratch memory: it transfers no core register, or is in an IT block.
 
-    QEMU offers no way to write the IT state, so an instruction in an IT block cannot be skipped: it is stepped, with
-    its base register moved to the page at `staging`.
+    QEMU offers no way to write the IT state, so an instruction in an IT block cannot be skipped: it is
+    stepped, with its base register moved to the page at `staging`.
 
     Returns:
         The registers after the instruction.

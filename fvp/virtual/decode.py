@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode the load or store that a stopped guest was about to execute.
 
-capstone decodes the instruction; this module reduces it to what an access needs. MVE's contiguous vector loads and
-stores, which capstone 5 does not know, are decoded here (Armv8-M ARM, VLDRB/VLDRH/VLDRW and VSTR counterparts).
+capstone decodes the instruction; this module reduces it to what an access needs. MVE's contiguous vector
+loads and stores, which capstone 5 does not know, are decoded here (Armv8-M ARM, VLDRB/VLDRH/VLDRW and VSTR
+counterparts).
 """
 
 from __future__ import annotations

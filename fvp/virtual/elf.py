@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One ELF for a firmware and its board: the image's own contents plus every memory and constant page of the board.
+"""One ELF for a firmware and its board: the image's contents plus every memory and constant page.
 
-QEMU's user mode maps exactly the segments of the ELF it starts, so the board's memory map is written as segments.
-The result depends on the firmware and the board table alone and is cached on disk, with the symbols beside it;
-model and inputs are put into the running guest.
+QEMU's user mode maps exactly the segments of the ELF it starts, so the board's memory map is written as
+segments. The result depends on the firmware and the board table alone and is cached on disk, with the symbols
+beside it; model and inputs are put into the running guest.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def _segments(
 
 
 def merged_elf(vectors: int, segments: Sequence[tuple[int, bytes, int]]) -> bytes:
-    """An executable ELF of page-aligned segments (address, initialised bytes, size), all readable and writable.
+    """An executable ELF of page-aligned writable segments (address, initialised bytes, size).
 
     The entry point is the reset handler, read from the vector table.
     """

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Client of QEMU's user-mode gdbstub: the part of the GDB remote protocol a device model needs.
 
-A simulated CPU that touches a device stops here thousands of times, so a whole stop (write registers, resume, wait,
-read registers) is one `send` and one stretch of replies. QEMU's stub in user mode reads its socket at most
-`READ_CHUNK` bytes at a time, parses the whole chunk, and after every reply blocks until it has read a ``+`` from the
-*socket* (one that the parser has swallowed does not count). So each group of packets is padded in front to exactly
-one chunk, and the acknowledgements of its replies follow it.
+A simulated CPU that touches a device stops here thousands of times, so a whole stop (write registers, resume,
+wait, read registers) is one `send` and one stretch of replies. QEMU's stub in user mode reads its socket at
+most `READ_CHUNK` bytes at a time, parses the whole chunk, and after every reply blocks until it has read a
+``+`` from the *socket* (one that the parser has swallowed does not count). So each group of packets is padded
+in front to exactly one chunk, and the acknowledgements of its replies follow it.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class GdbClient:
         self._ask(b"z0,%x,2" % address)
 
     def resume(self, values: Mapping[int, int], *, step: bool = False) -> Stop:
-        """Write core registers, continue (or execute one instruction), wait for the stop, read core registers.
+        """Write core registers, continue (or step one instruction), wait for the stop, read core registers.
 
         Raises:
             PlatformTimeout: the guest did not stop in time.

@@ -65,7 +65,7 @@ class Machine:
             self._bus.attach(slot, self._device(slot, npu))
 
     def _device(self, slot: DeviceSlot, npu: NpuConfig) -> Device:
-        """The model of a device; the table of models is here because only here everything they need is known."""
+        """The model of a device."""
         if slot.model == "ethos-u":
             irq = slot.irq or 0
             system = SystemMemory(self._board.memories, self._memory)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One QEMU process: started stopped at its first instruction, read and written through /proc, never left behind."""
+"""One QEMU process: stopped at its first instruction, read and written through /proc, never left behind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -22,8 +24,11 @@ GUEST_BASE = 0x4_0000_0000
 """Host address of guest address 0 (QEMU's ``-B``): above everything else QEMU maps, below 2**47."""
 
 _PR_SET_PDEATHSIG = 1
-_CONNECT_PAUSE = 0.001
-"""Seconds between two attempts to connect; QEMU needs about 50 ms to open its port."""
+_PAUSE = 0.001
+"""Seconds between two looks at a process; QEMU needs about 50 ms to open its port."""
+
+_LAST_WORDS_WAIT = 0.5
+"""Seconds a process that has closed its debugger port gets to end by itself."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -31,6 +36,63 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def _die_with_parent() -> None:
     """In the child: be killed when the thread that started it goes, however it goes."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def start(command: Sequence[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start a program in a session of its own, its standard output and error going to `output`.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+        preexec_fn=_die_with_parent,
+    )
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Kill what `start` started, and whatever that has started itself; reap it."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def run_briefly(command: Sequence[str], seconds: float) -> tuple[int | None, str]:
+    """Run a program for its output: exit status (None when it did not end in time) and text.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    with tempfile.TemporaryFile() as output:
+        process = start(command, output)
+        try:
+            status = _wait(process.pid, seconds)
+        finally:
+            end(process)
+        return status, os.pread(output.fileno(), 4096, 0).decode("utf-8", "replace")
+
+
+def _wait(pid: int, seconds: float) -> int | None:
+    """`_status` of a child that gets some seconds to end."""
+    limit = time.monotonic() + seconds
+    while (status := _status(pid)) is None and time.monotonic() < limit:
+        time.sleep(_PAUSE)
+    return status
+
+
+def _status(pid: int) -> int | None:
+    """Exit status of a child (negative: the signal that ended it), None while it runs.
+
+    The child is left to be reaped by `end`: until then its process group cannot become another's.
+    """
+    info = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if info is None:
+        return None
+    return info.si_status if info.si_code == os.CLD_EXITED else -info.si_status
 
 
 class GuestMemory:
@@ -99,7 +161,7 @@ class QemuProcess:
         self._cleanup = contextlib.ExitStack()
         self._qemu = qemu
         try:
-            self._errors = self._cleanup.enter_context(tempfile.TemporaryFile())
+            self._errors = self._cleanup.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
             with tempfile.TemporaryDirectory(prefix="armdeploy-") as folder:
                 port = f"{folder}/gdb"
                 self._process = self._start(
@@ -129,26 +191,16 @@ class QemuProcess:
 
     def last_words(self) -> str:
         """How the process ended (waits briefly for that) and the end of its error output, in one line."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(0.5)
-        status = self._process.poll()
+        status = _wait(self._process.pid, _LAST_WORDS_WAIT)
         text = os.pread(self._errors.fileno(), 4096, 0).decode("utf-8", "replace").strip()
-        return f"{self._qemu} {_ending(status)}" + (f", saying: {text[-300:]}" if text else " without a word")
+        return f"{self._qemu} {ending(status)}" + (f", saying: {text[-300:]}" if text else " without a word")
 
     def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
         try:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=self._errors,
-                stderr=self._errors,
-                start_new_session=True,
-                preexec_fn=_die_with_parent,
-            )
+            process = start(command, self._errors)
         except OSError as error:
             raise RunFailed(f"cannot start {command[0]}", where="virtual", why=str(error.strerror)) from error
-        self._cleanup.callback(process.wait)
-        self._cleanup.callback(process.kill)
+        self._cleanup.callback(end, process)
         return process
 
     def _connect(self, port: str, deadline: Deadline) -> socket.socket:
@@ -157,17 +209,18 @@ class QemuProcess:
             try:
                 connection.connect(port)
             except OSError:
-                if self._process.poll() is not None:
+                if _status(self._process.pid) is not None:
                     raise RunFailed(
                         "the simulator did not start", where="virtual", why=self.last_words()
                     ) from None
                 deadline.remaining("the simulator did not open its debugger port")
-                time.sleep(_CONNECT_PAUSE)
+                time.sleep(_PAUSE)
             else:
                 return connection
 
 
-def _ending(status: int | None) -> str:
+def ending(status: int | None) -> str:
+    """How a process ended, given its `_status`."""
     if status is None:
         return "is still running"
     if status < 0:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Move a firmware's address constants from a board's memories above 2 GiB to where they are mapped here.
 
-Found by decoding the code, never by file offset. Two forms exist: a Thumb-2 modified immediate that forms an address
-(``mov.w rd, #0x9X000000``, ``add.w rd, rn, #0x9X000000``), rewritten in place to an immediate of the same length, and
-a literal-pool word.
+Found by decoding the code, never by file offset. Two forms exist: a Thumb-2 modified immediate that forms an
+address (``mov.w rd, #0x9X000000``, ``add.w rd, rn, #0x9X000000``), rewritten in place to an immediate of the
+same length, and a literal-pool word.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _immediates(part: bytes) -> Iterator[tuple[int, int]]:
     """(offset, value) of ``mov.w``/``add.w`` whose modified immediate is a multiple of 16 MiB."""
     halves = np.frombuffer(part, "<u2", len(part) // 2)
     first, second = halves[:-1], halves[1:]
-    # 11110 0 0 0010 S 1111 (MOV) or 11110 0 0 1000 S Rn (ADD); 0 imm3=100 Rd, 0 bcdefgh: byte 1bcdefgh rotated by 8
+    # 11110 0 0 0010 S 1111 (MOV) or 11110 0 0 1000 S Rn (ADD); 0 100 Rd 0 bcdefgh: 1bcdefgh rotated by 8
     operation = ((first & 0xFFEF) == 0xF04F) | ((first & 0xFFE0) == 0xF100)
     candidates = np.flatnonzero(operation & ((second & 0xF080) == 0x4000))
     if candidates.size == 0:

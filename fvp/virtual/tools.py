@@ -7,13 +7,14 @@ import functools
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
+from fvp.virtual.process import ending, run_briefly
 from report.errors import EnvironmentError_, RunFailed
 
 QEMU_VARIABLE, TOOLS_VARIABLE, CACHE_VARIABLE = "ARMDEPLOY_QEMU", "ARMDEPLOY_TOOLS", "ARMDEPLOY_CACHE"
 MINIMUM_QEMU = (10, 0)
+_VERSION_SECONDS = 5.0
 _HINT = "run ./setup.sh"
 
 
@@ -30,7 +31,7 @@ def cache_dir() -> Path:
 
 
 def find_qemu() -> Path | None:
-    """qemu-arm: ``$ARMDEPLOY_QEMU`` (taken as it is, so that a wrong choice fails loudly), the tools, PATH."""
+    """qemu-arm: ``$ARMDEPLOY_QEMU`` (as it is, so that a wrong choice fails loudly), the tools, PATH."""
     chosen = os.environ.get(QEMU_VARIABLE)
     if chosen:
         return Path(chosen)
@@ -77,26 +78,14 @@ def qemu_version(qemu: Path) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=8)
 def _qemu_version(qemu: str, _modified: int) -> tuple[int, ...]:
-    what = f"{qemu} is no qemu-arm"
     try:
-        answer = subprocess.run(
-            [qemu, "--version"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=10,
-        )
+        status, said = run_briefly([qemu, "--version"], _VERSION_SECONDS)
     except OSError as error:
-        raise RunFailed(what, where="virtual", why=str(error.strerror)) from error
-    except subprocess.TimeoutExpired as error:
-        raise RunFailed(what, where="virtual", why="--version did not end within 10 s") from error
-    match = re.match(r"qemu-arm\S* version (\d+)\.(\d+)(?:\.(\d+))?", answer.stdout)
-    if answer.returncode or not match:
-        said = (answer.stdout + answer.stderr).strip()[:80] or "nothing"
-        raise RunFailed(
-            what, where="virtual", why=f"--version said {said!r}, exit status {answer.returncode}"
-        )
+        raise RunFailed(f"{qemu} is no qemu-arm", where="virtual", why=str(error.strerror)) from error
+    match = re.match(r"qemu-arm\S* version (\d+)\.(\d+)(?:\.(\d+))?", said)
+    if status != 0 or not match:
+        why = f"--version {ending(status)}, saying {said.strip()[:80]!r}"
+        raise RunFailed(f"{qemu} is no qemu-arm", where="virtual", why=why)
     return tuple(int(part) for part in match.groups() if part)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 CYCLES_PER_ACCESS = 20
-"""Virtual cycles a device access takes. The guest's time is a count of accesses: it has no relation to wall time."""
+"""Virtual cycles a device access takes: the guest's time counts accesses and is unrelated to wall time."""
 
 
 class Device(Protocol):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The console text of a run, from whatever path it comes: a UART's data register or an intercepted ``write``."""
+"""The console text of a run, whether it comes through a UART's register or an intercepted ``write``."""
 
 from __future__ import annotations
 

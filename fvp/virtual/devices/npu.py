@@ -32,10 +32,10 @@ class Guest(Protocol):
 
 
 class _Shadow:
-    """A copy of one RAM of the board, filled chunk by chunk as it is touched and written back at the end of a job.
+    """A copy of one RAM of the board, filled as it is touched and written back at the end of a job.
 
-    The NPU works on views of the copy, so it runs at the speed of host memory; regions that share a RAM share the
-    copy, so what one region stores the other loads.
+    The NPU works on views of the copy, so it runs at the speed of host memory; regions that share a RAM share
+    the copy, so what one region stores the other loads.
     """
 
     def __init__(self, ram: Ram, guest: Guest) -> None:
@@ -60,7 +60,7 @@ class _Shadow:
         return self.view(start, size)
 
     def flush(self) -> None:
-        """Write what the job stored to the guest, and forget the copy: the CPU may change memory from here on."""
+        """Write what the job stored to the guest and forget the copy: the CPU may change memory now."""
         for start, end in _merged(self._written):
             self._guest.write(self.ram.base + start, self._bytes[start:end])
         self._written.clear()
@@ -150,11 +150,15 @@ class RegionMemory:
 
 @dataclass(frozen=True)
 class NpuJob:
-    """One executed command stream: host seconds, and its record or the reason why it failed."""
+    """One executed command stream: host seconds, and its record or the reason why it failed.
+
+    `uncounted` names the PMU events that the driver had enabled and the model does not count.
+    """
 
     seconds: float
     result: RunResult | None
     fault: NpuError | None
+    uncounted: tuple[str, ...]
 
 
 class EthosU:
@@ -189,4 +193,5 @@ class EthosU:
             self.block.write32(Reg.CMD, value)
         finally:
             self._memory.flush()
-        self.jobs.append(NpuJob(time.perf_counter() - start, self.block.result, self.block.fault))
+        seconds = time.perf_counter() - start
+        self.jobs.append(NpuJob(seconds, self.block.result, self.block.fault, self.block.pmu.unavailable))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nested vectored interrupt controller (Armv8-M ARM, B3.9): which exception is taken next.
 
-Exceptions have their architectural numbers: 14 PendSV, 15 SysTick, 16 + n external interrupt n. PRIMASK, BASEPRI and
-FAULTMASK are out of sight in QEMU's user mode, so masking by them is not modelled.
+Exceptions have their architectural numbers: 14 PendSV, 15 SysTick, 16 + n external interrupt n. PRIMASK,
+BASEPRI and FAULTMASK are out of sight in QEMU's user mode, so masking by them is not modelled.
 """
 
 from __future__ import annotations

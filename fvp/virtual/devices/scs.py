@@ -20,8 +20,8 @@ _FIRST_SYSTEM_HANDLER = 4
 class SystemControlSpace:
     """Registers keep what is written, but for those with a meaning of their own.
 
-    CCSIDR reads 0, the smallest cache: maintenance by set and way then is one step, and a model without caches
-    loses nothing by that.
+    CCSIDR reads 0, the smallest cache: maintenance by set and way then is one step, and a model without
+    caches loses nothing by that.
     """
 
     def __init__(self, cpuid: int, vectors: int, systick: SysTick, nvic: Nvic) -> None:

@@ -19,7 +19,7 @@ class CmsdkUart:
         self._registers = {CTRL: 0, BAUDDIV: 0}
 
     def read(self, offset: int, size: int) -> int:
-        """CTRL and BAUDDIV as written, identification, 0 for the rest (STATE: nothing received, room to send)."""
+        """CTRL and BAUDDIV as written, identification, else 0 (STATE: nothing received, room to send)."""
         return self._registers.get(offset, _ID.get(offset, 0))
 
     def write(self, offset: int, size: int, value: int) -> None:
