@@ -11,7 +11,7 @@ import importlib.util
 import json
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,9 +38,17 @@ _EXTRA = 'pip install "executorch[ethos-u]==1.5.1"'
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``compile`` to `parser`; every name with an underscore also works with a hyphen."""
+    add_compile_options(parser)
+    group = parser.add_argument_group("output")
+    _add(group, "-o", "--output", default=".", metavar="PATH", help="a folder, or the .pte (.bpte) itself")
+    _add(group, "--json", action="store_true", help="print one JSON document with the reports")
+
+
+def add_compile_options(parser: argparse.ArgumentParser) -> None:
+    """The options that say what to compile and how, shared with ``run``."""
     _add_model_arguments(parser.add_argument_group("model"))
     _add_target_arguments(parser.add_argument_group("target"))
-    _add_output_arguments(parser.add_argument_group("output"))
+    _add_artefact_arguments(parser.add_argument_group("artefacts"))
 
 
 def _add(group: Any, *names: str, **options: Any) -> None:
@@ -91,8 +99,7 @@ def _add_target_arguments(group: Any) -> None:
     _add(group, "--config", metavar="INI", help="Vela configuration file (default Arm/vela.ini)")
 
 
-def _add_output_arguments(group: Any) -> None:
-    _add(group, "-o", "--output", default=".", metavar="PATH", help="a folder, or the .pte (.bpte) itself")
+def _add_artefact_arguments(group: Any) -> None:
     _add(group, "-i", "--intermediates", metavar="DIR", help="keep the program, TOSA and Vela files here")
     _add(group, "--bundleio", action="store_true", help="write a .bpte with inputs and reference outputs")
     _add(group, "--etrecord", action="store_true", help="write an ETRecord for ExecuTorch's Inspector")
@@ -102,11 +109,28 @@ def _add_output_arguments(group: Any) -> None:
         choices=("json", "tosa"),
         help="operator mapping and Vela's debug database (needs -i)",
     )
-    _add(group, "--json", action="store_true", help="print one JSON document with the reports")
 
 
 def run(args: argparse.Namespace) -> int:
     """Compile as `args` say; the result goes to stdout, progress to stderr.
+
+    Raises:
+        ArmdeployError: with the exit code that belongs to it.
+    """
+    reports = []
+    for _, report in compile_models(args):
+        reports.append(report)
+        if not args.json:
+            print(_summary(report), flush=True)
+    if args.json:
+        print(json.dumps({"schema_version": 1, "reports": reports}, indent=2))
+    return 0
+
+
+def compile_models(args: argparse.Namespace) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Compile for each target in turn; yields the program's path and its compile report.
+
+    Every option is checked before the first target is compiled.
 
     Raises:
         ArmdeployError: with the exit code that belongs to it.
@@ -119,21 +143,21 @@ def run(args: argparse.Namespace) -> int:
     _import_tools()
     from aot.models import load_model
     from aot.pipeline import Compiler
-    from aot.summary import summary
 
     model = load_model(args.model or DEFAULT_MODEL, args.model_input)
     options = _options(args)
     jobs = _jobs(args, model.name, targets, options)
     compiler = Compiler(model, options, _say)
-    reports = []
     for job in jobs:
-        reports.append(compiler.compile(job))
+        report = compiler.compile(job)
         _say(f"wrote {job.pte} and {job.report_path.name}")
-        if not args.json:
-            print(summary(reports[-1]), flush=True)
-    if args.json:
-        print(json.dumps({"schema_version": 1, "reports": reports}, indent=2))
-    return 0
+        yield job.pte, report
+
+
+def _summary(report: dict[str, Any]) -> str:
+    from aot.summary import summary
+
+    return summary(report)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

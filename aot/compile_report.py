@@ -69,6 +69,7 @@ class Compilation:
     lowered: Lowered
     pte: Path
     labels: Path | None
+    examples: Sequence[Path]
     preprocessing: Mapping[str, Any] | None
     seconds: Mapping[str, float]
 
@@ -95,7 +96,7 @@ def build_report(c: Compilation) -> dict[str, Any]:
         "vela_config": c.settings.ini_name,
         "quantization": {"dtype": c.dtype, "calibration": _calibration(c.calibration)},
         "pte": _artefact(c.pte, folder),
-        "inputs": _inputs(c.lowered, method.tensors(method.inputs)),
+        "inputs": _inputs(c, method.tensors(method.inputs)),
         "outputs": [
             _program_tensor(f"output_{i}", tensor) for i, tensor in enumerate(method.tensors(method.outputs))
         ],
@@ -184,10 +185,14 @@ def _tensor(info: TensorInfo) -> dict[str, Any]:
     return {"name": info.name, "shape": list(info.shape), "dtype": info.dtype}
 
 
-def _inputs(lowered: Lowered, tensors: Sequence[pte_format.TensorMeta]) -> list[dict[str, Any]]:
-    """The program's inputs, by the names they have in the exported graph."""
-    names = lowered.edge.exported_program().graph_signature.user_inputs
-    return [_program_tensor(str(name), tensor) for name, tensor in zip(names, tensors, strict=True)]
+def _inputs(c: Compilation, tensors: Sequence[pte_format.TensorMeta]) -> list[dict[str, Any]]:
+    """The program's inputs, by the names they have in the exported graph, with the files of their examples."""
+    names = c.lowered.edge.exported_program().graph_signature.user_inputs
+    records = [_program_tensor(str(name), tensor) for name, tensor in zip(names, tensors, strict=True)]
+    if len(c.examples) != len(records):
+        return records
+    paths = (_relative(path, c.pte.parent) for path in c.examples)
+    return [record | {"example": path} for record, path in zip(records, paths, strict=True)]
 
 
 def _program_tensor(name: str, tensor: pte_format.TensorMeta) -> dict[str, Any]:

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch.export import ExportedProgram
+from torch.utils._pytree import tree_leaves
 
 from aot import bundle, lowering
 from aot.calibration import find_calibration, image_preprocessing
@@ -172,6 +174,7 @@ class Compiler:
             lowered=lowered,
             pte=job.pte,
             labels=_write_labels(self.model, job),
+            examples=_write_examples(self.model, job),
             preprocessing=self._image.to_json() if self._image else None,
             seconds=self._seconds,
         )
@@ -200,6 +203,17 @@ def _write_labels(model: Model, job: Job) -> Path | None:
     path = job.artefacts / "labels.txt"
     path.write_text("\n".join(model.labels) + "\n", encoding="utf-8")
     return path
+
+
+def _write_examples(model: Model, job: Job) -> list[Path]:
+    """The example input, a .npy file for each tensor: what `run` takes when it is given no other."""
+    job.artefacts.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for number, tensor in enumerate(tree_leaves((model.inputs, dict(model.kwargs)))):
+        if isinstance(tensor, torch.Tensor):
+            paths.append(job.artefacts / f"input-{number}.npy")
+            np.save(paths[-1], tensor.detach().numpy())
+    return paths
 
 
 def _refuse_float(model: Model, options: Options) -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from aot import compile as aot_compile
+from aot.targets import find_targets
 from fvp.platforms import AUTO, PLATFORMS
 from report.errors import UsageError
 
@@ -49,9 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--timeout and --top must be positive")
     if arguments.pte is not None and arguments.model is not None:
         raise UsageError("--pte and --model exclude each other")
-    programs = [arguments.pte] if arguments.pte else aot_compile.compile_models(arguments, arguments.output)
-    if arguments.json and len(programs) > 1:
+    if arguments.json and len(find_targets(arguments.target or [])) > 1:
         raise UsageError("--json prints one run record", hint="give one target")
+    programs = [arguments.pte] if arguments.pte else (pte for pte, _ in aot_compile.compile_models(arguments))
     return max(_run_one(arguments, program) for program in programs)
 
 
@@ -67,7 +68,7 @@ def _run_one(arguments: argparse.Namespace, program: Path) -> int:
         platform=arguments.platform,
         timeout=arguments.timeout,
         verbose=arguments.verbose,
-        output_dir=arguments.output,
+        output_dir=Path(arguments.output),
     )
     result = inference.infer(request)
     labels = run_text.read_labels(arguments.labels or inference.labels_of(program))

@@ -6,9 +6,8 @@ from __future__ import annotations
 import argparse
 import json
 
-from fvp.platforms import names_for
-
 from aot.targets import FAMILIES
+from fvp.platforms import names_for
 from npu.config import CONFIGS
 from report.tables import table
 

@@ -19,6 +19,7 @@ import numpy as np
 from fvp import compare, inputs, tosa
 from fvp.host.executor import HostRun, execute_method
 from fvp.host.platform import HostPlatform
+from fvp.platform import Check as PlatformCheck
 from fvp.platform import Job, Outcome, Platform
 from fvp.platforms import choose
 from npu.config import NpuConfig, from_config_word, npu_config
@@ -99,7 +100,7 @@ def infer(request: Request) -> Result:
     outcome, error = _run_platform(plan, reference)
     evidence: tuple[Check, ...] = ()
     if outcome is not None:
-        evidence = tuple(Check(c.name, "pass" if c.passed else "fail", c.detail) for c in outcome.checks)
+        evidence = tuple(_evidence(check) for check in outcome.checks)
         comparisons.append(_check_output(plan, outcome, reference))
     error = error or _verdict(evidence, comparisons)
     seconds = {"reference": prepared - started, "platform": time.perf_counter() - prepared}
@@ -189,12 +190,22 @@ def _run_platform(plan: _Plan, reference: HostRun) -> tuple[Outcome | None, Armd
         return None, error
 
 
+def _evidence(check: PlatformCheck) -> Check:
+    return Check(check.name, "pass" if check.passed else "fail", check.detail, "evidence")
+
+
 def _check_output(plan: _Plan, outcome: Outcome, reference: HostRun) -> Check:
     if isinstance(plan.platform, HostPlatform):
         return Check("output", "not run", "the host platform is the reference itself")
     calls = [i.operator for i in plan.method.instructions if isinstance(i, pte.KernelCall)]
     inexact = compare.inexact_operators(calls)
     return compare.check_equal("output", outcome.outputs, reference.outputs, HOST_REFERENCE, inexact)
+
+
+def labels_of(program: Path) -> Path | None:
+    """The label file that the compile report beside `program` names, if any."""
+    report = compile_report.find(program)
+    return report.labels if report is not None else None
 
 
 def _verdict(evidence: Sequence[Check], comparisons: Sequence[Check]) -> ArmdeployError | None:

@@ -36,11 +36,15 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Check:
-    """One proof: `result` is pass, fail or not run; `detail` says what was compared, or why not."""
+    """One proof: `result` is pass, fail or not run; `detail` says what was compared, or why not.
+
+    `kind` is comparison (outputs against a reference) or evidence (that the platform really ran).
+    """
 
     name: str
     result: str
     detail: str
+    kind: str = "comparison"
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -15,18 +16,18 @@ _PREVIEW = 8
 
 
 def to_text(record: RunRecord, outputs: Sequence[np.ndarray], labels: Sequence[str], top: int) -> str:
-    """Target, inputs, outputs (the `top` classes when `labels` fit), counters, checks and the verdict."""
+    """Target, inputs, outputs (the `top` classes when `labels` fit), numbers, checks and the verdict."""
     target = record.target
     lines = [
         f"{target['model']} on {target['npu']}, {target['system_config']}, {target['memory_mode']}",
-        f"platform {_platform(record)}",
-        *(f"input    {_tensor(t)}: {record.provenance['input_source']}" for t in record.inputs),
+        _line("platform", _platform(record)),
+        *(_line("input", f"{_tensor(t)}: {record.provenance['input_source']}") for t in record.inputs),
     ]
     for tensor, array in zip(record.outputs, outputs, strict=True):
-        lines += [f"output   {_tensor(tensor)}", *_values(array, labels, top)]
-    lines += [f"counter  {_metric(m)}" for m in record.metrics]
-    lines += [f"check    {_check(c)}" for c in record.checks]
-    lines += [f"warning  {warning}" for warning in record.warnings]
+        lines += [_line("output", _tensor(tensor)), *_values(array, labels, top)]
+    lines += _metrics(record.metrics)
+    lines += _checks(record.checks)
+    lines += [_line("warning", warning) for warning in record.warnings]
     return "\n".join([*lines, verdict(record)])
 
 
@@ -34,12 +35,16 @@ def verdict(record: RunRecord) -> str:
     """The last line: ``output check: exact``, ``… close``, or why there is none."""
     if record.exit.code != 0:
         return f"output check: failed: {record.exit.reason}"
-    passed = [check for check in record.checks if check.result == "pass"]
+    passed = [c for c in record.checks if c.kind == "comparison" and c.result == "pass"]
     return "output check: " + ("exact" if all(c.detail.startswith("exact") for c in passed) else "close")
 
 
+def _line(key: str, text: str) -> str:
+    return f"{key:<10} {text}"
+
+
 def _platform(record: RunRecord) -> str:
-    details = ", ".join(f"{k} {v}" for k, v in record.platform.items() if k != "kind" and "sha256" not in k)
+    details = ", ".join(v for k, v in record.platform.items() if k != "kind" and "sha256" not in k)
     return f"{record.platform['kind']}{': ' if details else ''}{details}"
 
 
@@ -51,19 +56,29 @@ def _values(array: np.ndarray, labels: Sequence[str], top: int) -> list[str]:
     flat = array.reshape(-1)
     if labels and flat.size == len(labels):
         best = np.argsort(flat, kind="stable")[::-1][:top]
-        return [f"  {rank}. {labels[i]} {flat[i]:.6g}" for rank, i in enumerate(best, start=1)]
+        return [_line("", f"{rank}. {labels[i]:<16} {flat[i]:.6g}") for rank, i in enumerate(best, start=1)]
     shown = " ".join(f"{value:.6g}" for value in flat[:_PREVIEW])
-    return [f"  {shown}{' …' if flat.size > _PREVIEW else ''}"]
+    return [_line("", f"{shown}{' …' if flat.size > _PREVIEW else ''}")]
 
 
-def _metric(metric: Metric) -> str:
-    value = "n/a" if metric.value is None else f"{metric.value:,} {metric.unit}"
-    note = f" ({metric.note})" if metric.note else ""
-    return f"{metric.name}: {value}, {metric.nature} by {metric.source}{note}"
+def _metrics(metrics: Sequence[Metric]) -> list[str]:
+    """One line for each origin, so that numbers of different nature never share one."""
+    lines = []
+    for (nature, source, note), group in groupby(metrics, lambda m: (m.nature, m.source, m.note)):
+        values = list(group)
+        known = ", ".join(f"{m.name} {m.value:,} {m.unit}" for m in values if m.value is not None)
+        absent = ", ".join(m.name for m in values if m.value is None)
+        text = known or f"n/a: {absent}"
+        lines.append(_line(nature, f"{text} ({source}{': ' if note else ''}{note})"))
+    return lines
 
 
-def _check(check: Check) -> str:
-    return f"{check.name}: {check.result}: {check.detail}"
+def _checks(checks: Sequence[Check]) -> list[str]:
+    """Evidence that passed in one line, everything else in a line of its own."""
+    passed = [c.name for c in checks if c.kind == "evidence" and c.result == "pass"]
+    lines = [_line("evidence", ", ".join(passed))] if passed else []
+    others = [c for c in checks if c.kind != "evidence" or c.result != "pass"]
+    return lines + [_line("check", f"{c.name}: {c.result}: {c.detail}") for c in others]
 
 
 def read_labels(path: Path | None) -> list[str]:
