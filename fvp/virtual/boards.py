@@ -53,7 +53,7 @@ class DeviceSlot:
     """A device whose every access is modelled.
 
     Attributes:
-        model: key of the device model (`devices.MODELS`).
+        model: which device model: "scs", "ignore", "fpgaio", "cmsdk-uart", "ethos-u".
         bases: addresses of its first register (non-secure and secure alias).
         size: bytes of its register block, a multiple of 4 KiB.
         irq: number of its external interrupt, None without one.

@@ -9,8 +9,8 @@ counterparts).
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import capstone
 from capstone import arm
@@ -18,6 +18,12 @@ from capstone import arm
 from fvp.virtual.gdb import PC, SP
 
 MASK = 0xFFFF_FFFF
+
+
+class RegisterFile(Protocol):
+    """r0-r15 by index."""
+
+    def __getitem__(self, index: int, /) -> int: ...
 
 
 class NotLoadStore(Exception):
@@ -59,8 +65,8 @@ class Access:
     status: int | None = None
     vector: bool = False
 
-    def address(self, registers: Sequence[int]) -> int:
-        """Address of the first transfer, `registers` being r0-r15."""
+    def address(self, registers: RegisterFile) -> int:
+        """Address of the first transfer."""
         base = registers[self.base]
         if self.base == PC:
             base = (base & ~3) + 4

@@ -147,7 +147,7 @@ def read_firmware(path: Path) -> Firmware:
         raise EnvironmentError_(f"{path} is no usable ELF", where="virtual", why=str(error)) from error
 
 
-def _parse(elf) -> Firmware:  # type: ignore[no-untyped-def]  # pyelftools ships no types
+def _parse(elf) -> Firmware:  # pyelftools ships no types
     segments = [segment for segment in elf.iter_segments("PT_LOAD") if segment["p_filesz"]]
     contents = tuple((segment["p_paddr"], segment.data()) for segment in segments)
     shifts = [(s["p_vaddr"], s["p_vaddr"] + s["p_memsz"], s["p_paddr"] - s["p_vaddr"]) for s in segments]
@@ -177,7 +177,7 @@ def _shift(shifts: Iterable[tuple[int, int, int]], address: int) -> Iterable[int
     return (shift for start, end, shift in shifts if start <= address < end)
 
 
-def _ranges(marks: list[tuple[int, str]], section) -> Iterable[tuple[int, int, str]]:  # type: ignore[no-untyped-def]
+def _ranges(marks: list[tuple[int, str]], section) -> Iterable[tuple[int, int, str]]:
     """Stretches of Thumb code (``$t``) and of literals (``$d``) of one executable section."""
     if not section["sh_flags"] & 4:  # SHF_EXECINSTR
         return

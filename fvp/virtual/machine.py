@@ -71,12 +71,13 @@ class Machine:
             system = SystemMemory(self._board.memories, self._memory)
             self.npu = EthosU(npu, system, lambda level: self._nvic.set_line(irq, level))
             return self.npu
-        return {
+        models: Mapping[str, Callable[[], Device]] = {
             "scs": lambda: self._scs,
             "ignore": Ignore,
             "fpgaio": lambda: FpgaIo(self._clock),
             "cmsdk-uart": lambda: CmsdkUart(self._console),
-        }[slot.model]()
+        }
+        return models[slot.model]()
 
     def run(self, client: GdbClient, hooks: Mapping[int, Hook]) -> None:
         """Start from the vector table and serve the guest until the console has the end of transmission.

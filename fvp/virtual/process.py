@@ -125,7 +125,7 @@ class GuestMemory:
         data = np.empty(size, np.uint8)
         done = 0
         while done < size:
-            count = os.preadv(self._file, [memoryview(data)[done:]], GUEST_BASE + address + done)
+            count = os.preadv(self._file, [data.data[done:]], GUEST_BASE + address + done)
             if count <= 0:
                 raise OSError(f"short read of {done} of {size} bytes at {address:#010x}")
             done += count
@@ -133,7 +133,7 @@ class GuestMemory:
 
     def write(self, address: int, data: bytes | np.ndarray) -> None:
         """Store `data` (any C-contiguous buffer) at `address`."""
-        view = memoryview(data).cast("B")
+        view = data.data.cast("B") if isinstance(data, np.ndarray) else memoryview(data)
         done = 0
         while done < len(view):
             done += os.pwrite(self._file, view[done:], GUEST_BASE + address + done)
