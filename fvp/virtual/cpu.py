@@ -153,7 +153,6 @@ def access_at(registers: Registers, memory: Memory, cache: dict[int, Access]) ->
 
     Raises:
         NotLoadStore: it is none.
-        OSError: the program counter points to unmapped memory.
     """
     pc = registers[PC]
     access = cache.get(pc)

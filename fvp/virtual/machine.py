@@ -120,6 +120,8 @@ class Machine:
         return registers
 
     def _access(self, registers: Registers, client: GdbClient) -> Registers:
+        if not self._board.has_memory(registers[PC]):
+            raise self._failure(registers, "branch to unmapped memory")
         try:
             access = access_at(registers, self._memory, self._accesses)
             if access.registers and not registers.in_it_block:
@@ -127,8 +129,6 @@ class Machine:
                 return registers
             staging = self._board.staging
             return perform_in_place(access, registers, self._bus, client, self._memory, staging)
-        except OSError:
-            raise self._failure(registers, "branch to unmapped memory") from None
         except NotLoadStore as error:
             raise self._failure(registers, f"fault in {error}") from None
         except UnmappedAddress as error:
