@@ -22,6 +22,8 @@ from npu.memory import Memory
 from npu.operation import Operation
 from npu.state import LUT_BYTES, TRANSPOSE_AXES
 
+_SMALL_RAM = 16 * 1024
+
 
 class RowStore(Protocol):
     """Where an operation puts its result: rows from the top, then `close`."""
@@ -47,8 +49,7 @@ class Execution:
     def __init__(self, config: NpuConfig, memory: Memory):
         self.config = config
         self.memory = memory
-        size = LUT_BYTES if config.family is Family.U85 else config.shram_kb * 1024 // config.cores
-        self.internal = np.zeros(size, np.uint8)
+        self.tables = np.zeros(LUT_BYTES, np.uint8)
         self.chained: dict[int, np.ndarray] = {}
         self.accumulator: np.ndarray | None = None
         self.read: Counter[int] = Counter()
@@ -63,10 +64,26 @@ class Execution:
 
     def table(self, offset: int, size: int) -> np.ndarray:
         """Bytes of the table memory."""
-        start = len(self.internal) - LUT_BYTES + offset
         if offset + size > LUT_BYTES:
             raise StreamError(f"table at {offset:#x} of {size} bytes is outside table memory")
-        return self.internal[start : start + size]
+        return self.tables[offset : offset + size]
+
+    def internal(self, address: int, size: int) -> np.ndarray:
+        """On-chip bytes that DMA addresses: U85 the table memory, U55 and U65 the last 2 KiB of a core's shared RAM.
+
+        Where the shared RAM has only 16 KiB, Vela puts the table of a convolution behind its end, at 0x4000. That
+        this reaches the same table memory is a guess.
+
+        Raises:
+            StreamError: another internal address.
+        """
+        offset = address
+        if self.config.family is not Family.U85:
+            ram = self.config.shram_kb * 1024 // self.config.cores
+            offset -= ram if ram <= _SMALL_RAM and address >= ram else ram - LUT_BYTES
+        if offset < 0 or offset + size > LUT_BYTES:
+            raise StreamError(f"{size} bytes at on-chip address {address:#x} are not in the table memory")
+        return self.tables[offset : offset + size]
 
     def bytes_at(self, region: int, base: int, length: int) -> bytes:
         """Contents of a stream of weights or scales."""

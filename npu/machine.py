@@ -15,9 +15,10 @@ from functools import cached_property
 import numpy as np
 
 from npu import stream
+from npu.blas import one_thread
 from npu.config import NpuConfig, from_config_word
 from npu.container import TensorSpec, VelaBin
-from npu.errors import NotModelled, NpuError, StreamError
+from npu.errors import ContainerError, NotModelled, NpuError, StreamError
 from npu.execution import Execution
 from npu.memory import ArrayMemory, Memory
 from npu.operation import DmaTransfer, Operation
@@ -109,7 +110,8 @@ class Npu:
         return self._execute(stream.decode(bytes(commands), self.config.family), memory)
 
     def _execute(self, commands: tuple[Command, ...], memory: Memory) -> RunResult:
-        return _Run(self.config, memory, commands).to_the_end()
+        with one_thread():
+            return _Run(self.config, memory, commands).to_the_end()
 
 
 class _Run:
@@ -209,16 +211,17 @@ def execute(vela: VelaBin, config: NpuConfig, inputs: Sequence[np.ndarray]) -> l
         One signed integer array per output, of its element size and six-dimensional shape.
 
     Raises:
-        NpuError: a subclass with opcode and byte offset. ValueError: wrong number or size of inputs.
+        NpuError: a subclass, with opcode and byte offset where a command is at fault. ContainerError also for a
+            wrong number or size of inputs.
     """
     arrays = _regions(vela)
     memory = ArrayMemory(arrays)
     if len(inputs) != len(vela.inputs):
-        raise ValueError(f"{len(vela.inputs)} inputs expected, {len(inputs)} given")
+        raise ContainerError(f"network has {len(vela.inputs)} inputs, {len(inputs)} given")
     for spec, array in zip(vela.inputs, inputs, strict=True):
         raw = np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
         if raw.size != spec.size:
-            raise ValueError(f"input of {raw.size} bytes where {spec.size} are expected")
+            raise ContainerError(f"input of {raw.size} bytes where {spec.size} are expected")
         memory.write(spec.region, spec.offset, raw)
     Npu(config).run(vela.cmd_data, memory)
     return [_output(memory, spec) for spec in vela.outputs]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from npu.errors import BusError, NotModelled, StreamError
+from npu.errors import NotModelled, StreamError
 from npu.execution import Execution
 from npu.operation import DmaPlace, DmaTransfer
 
@@ -76,9 +76,7 @@ def _span(run: Execution, place: DmaPlace, addresses: np.ndarray, length: int, *
     """(bytes from the lowest to the highest address, the lowest address)."""
     low, high = int(addresses.min()), int(addresses.max()) + length
     if place.internal:
-        if low < 0 or high > len(run.internal):
-            raise BusError(place.region, low, high - low)
-        return run.internal[low:high], low
+        return run.internal(low, high - low), low
     if store:
         run.written[place.region] += addresses.size * length
         return run.memory.window(place.region, low, high - low), low

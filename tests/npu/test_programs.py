@@ -135,7 +135,7 @@ def test_table_memory_is_bounded() -> None:
     program("DMA0_DST_REGION", region=1, region_mode=isa.RegionMode.INTERNAL)
     program("DMA0_DST", 2048 - 255)
     program("OP_DMA_START")
-    with pytest.raises(BusError):
+    with pytest.raises(StreamError, match="table memory"):
         program.run()
 
 
