@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from aot.calibration import Calibration
-from aot.fallback import BoundaryOp, CpuOp, DelegateIo, TensorInfo, kernels_of
-from aot.hooks import VelaRun
+from aot.fallback import BoundaryOp, CpuOp, DelegateIo, Placement, TensorInfo, kernels_of
 from aot.lowering import Lowered
 from aot.models import Model
 from aot.targets import FAMILIES
 from aot.vela_config import VelaSettings
+from aot.vela_run import VelaRun
 from npu.config import NpuConfig
 from npu.container import VelaBin, parse_velabin
 from report import pte as pte_format
@@ -66,6 +66,7 @@ class Compilation:
     settings: VelaSettings
     dtype: str
     calibration: Calibration | None
+    placement: Placement
     lowered: Lowered
     pte: Path
     labels: Path | None
@@ -80,8 +81,8 @@ def build_report(c: Compilation) -> dict[str, Any]:
     program = pte_format.load(c.pte)
     method = program.method()
     delegates = [
-        _delegate(i, blob.blob, io, c.lowered.record.runs, program.named_data, folder)
-        for i, (blob, io) in enumerate(zip(method.delegates, c.lowered.placement.delegates, strict=True))
+        _delegate(index, io, run, program.named_data, folder)
+        for index, (io, run) in enumerate(zip(c.placement.delegates, c.lowered.runs, strict=True))
     ]
     kernels = kernels_of(c.lowered.program.exported_program().graph_module)
     warnings = _warnings(c, delegates)
@@ -101,8 +102,8 @@ def build_report(c: Compilation) -> dict[str, Any]:
             _program_tensor(f"output_{i}", tensor) for i, tensor in enumerate(method.tensors(method.outputs))
         ],
         "delegates": delegates,
-        "cpu_ops": [_cpu_op(op, kernels) for op in c.lowered.placement.cpu_ops],
-        "boundary_ops": [_boundary_op(op, kernels) for op in c.lowered.placement.boundary_ops],
+        "cpu_ops": [_cpu_op(op, kernels) for op in c.placement.cpu_ops],
+        "boundary_ops": [_boundary_op(op, kernels) for op in c.placement.boundary_ops],
         "memory": _memory(method.planned_bytes, delegates),
         "warnings": warnings,
         "labels": _relative(c.labels, folder) if c.labels else None,
@@ -137,22 +138,16 @@ def _artefact(path: Path, folder: Path) -> dict[str, Any]:
 
 
 def _delegate(
-    index: int,
-    blob: bytes,
-    io: DelegateIo,
-    runs: Sequence[VelaRun],
-    named_data: Mapping[str, bytes],
-    folder: Path,
+    index: int, io: DelegateIo, run: VelaRun, named_data: Mapping[str, bytes], folder: Path
 ) -> dict[str, Any]:
-    """One delegate in the order of the .pte; its Vela run is the one that returned the same bytes."""
-    run = next(run for run in runs if run.blob == blob)
-    network: VelaBin = parse_velabin(blob, named_data)
+    """One delegate, in the order of execution, which is the order of the .pte."""
+    network: VelaBin = parse_velabin(run.blob, named_data)
     return {
         "id": index,
         "backend": io.backend,
         "tosa": _relative(run.tosa, folder),
         "tosa_sha256": sha256_of(run.tosa),
-        "blob_sha256": hashlib.sha256(blob).hexdigest(),
+        "blob_sha256": hashlib.sha256(run.blob).hexdigest(),
         "inputs": [_tensor(t) for t in io.inputs],
         "outputs": [_tensor(t) for t in io.outputs],
         "operators": dict(io.operators),
@@ -186,7 +181,7 @@ def _tensor(info: TensorInfo) -> dict[str, Any]:
 
 
 def _inputs(c: Compilation, tensors: Sequence[pte_format.TensorMeta]) -> list[dict[str, Any]]:
-    """The program's inputs, by the names they have in the exported graph, with the files of their examples."""
+    """The program's inputs, by their names in the exported graph, with the files of their examples."""
     names = c.lowered.edge.exported_program().graph_signature.user_inputs
     records = [_program_tensor(str(name), tensor) for name, tensor in zip(names, tensors, strict=True)]
     if len(c.examples) != len(records):

@@ -36,10 +36,13 @@ class TensorInfo:
 
 @dataclass(frozen=True)
 class DelegateIo:
-    """One delegate in execution order: its bytes, its inputs and outputs in call order, its operators."""
+    """One delegate: its inputs and outputs in call order, and its operators by name.
 
+    `attribute` is the name under which the graph module holds it.
+    """
+
+    attribute: str
     backend: str
-    blob: bytes
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     operators: Mapping[str, int]
@@ -192,15 +195,16 @@ def _boundary_op(index: int, node: Node) -> BoundaryOp:
 
 
 def _delegate_io(graph_module: GraphModule, node: Node) -> DelegateIo:
-    lowered = getattr(graph_module, str(node.all_input_nodes[0].target))
+    attribute = str(node.all_input_nodes[0].target)
+    lowered = getattr(graph_module, attribute)
     values = node.meta["val"] if isinstance(node.meta["val"], (tuple, list)) else [node.meta["val"]]
     inner = lowered.original_module.graph_module
     operators = Counter(
         _operator_name(n) for n in _calls(inner) if not (_is_quantize(n) or _is_dequantize(n))
     )
     return DelegateIo(
+        attribute,
         lowered.backend_id,
-        lowered.processed_bytes,
         tuple(_tensor_info(source) for source in node.all_input_nodes[1:]),
         tuple(_value_info(f"{node.name}_{i}", value) for i, value in enumerate(values)),
         dict(sorted(operators.items())),

@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Partition, lower and serialise one program for one target."""
+"""From an exported program to ExecuTorch's: lowered to TOSA once per profile, finished once per target.
+
+All targets with one TOSA profile (Ethos-U55 and U65; Ethos-U85) get the same partitions and TOSA graphs, and
+making these takes nearly all the time. Only Vela and the serialisation depend on the target itself.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from torch.export import ExportedProgram
 
 from aot.fallback import Placement, placement_of
-from aot.hooks import LoweringRecord, recording
+from aot.hooks import recording
 from aot.vela_config import VelaSettings
+from aot.vela_run import VelaRun, run_vela
 from npu.config import NpuConfig
 from report.errors import ArmdeployError, CompileError
 
@@ -23,13 +28,22 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Partitioned:
+    """A program in the edge dialect whose delegates hold, for now, indices into `tosa`."""
+
+    edge: EdgeProgramManager
+    tosa: tuple[bytes, ...]
+    rejected: dict[str, str]
+    placement: Placement
+
+
+@dataclass(frozen=True)
 class Lowered:
-    """A program lowered for one target, with what the tools told about it."""
+    """A program finished for one target; `runs` are in the order of `Placement.delegates`."""
 
     edge: EdgeProgramManager
     program: ExecutorchProgramManager
-    record: LoweringRecord
-    placement: Placement
+    runs: tuple[VelaRun, ...]
 
 
 def compile_spec(
@@ -60,38 +74,70 @@ def compile_spec(
     return spec
 
 
-def lower(
-    exported: ExportedProgram,
-    spec: EthosUCompileSpec,
-    settings: VelaSettings,
-    folder: Path,
-    say: Callable[[str], None],
-    *,
-    delegate: bool,
-) -> Lowered:
-    """Lower `exported` for the target of `spec`; Vela's files of each delegate go below `folder`.
+def partition(exported: ExportedProgram, spec: EthosUCompileSpec, *, delegate: bool) -> Partitioned:
+    """Partition `exported` and lower each partition to TOSA. `exported` must not be used afterwards.
 
     Raises:
-        CompileError: ExecuTorch or Vela refuses the model; the message names the operator when they do.
+        CompileError: ExecuTorch refuses the model; the message names the operator when it does.
     """
     from executorch.backends.arm.ethosu import EthosUPartitioner
-    from executorch.backends.cortex_m.passes.replace_quant_nodes_pass import ReplaceQuantNodesPass
-    from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge_transform_and_lower
+    from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 
-    with recording(settings, folder, say) as record, _one_line_errors():
+    with recording() as record, _one_line_errors():
         edge = to_edge_transform_and_lower(
             exported,
             partitioner=[EthosUPartitioner(spec)] if delegate else None,
             compile_config=EdgeCompileConfig(_check_ir_validity=False),
         )
-        placement = placement_of(edge.exported_program(), record.rejected, delegate=delegate)
-        edge = edge.transform([ReplaceQuantNodesPass()])
+    placement = placement_of(edge.exported_program(), record.rejected, delegate=delegate)
+    return Partitioned(edge, tuple(record.tosa), record.rejected, placement)
+
+
+def finish(
+    partitioned: Partitioned, spec: EthosUCompileSpec, settings: VelaSettings, folder: Path
+) -> Lowered:
+    """Run Vela for the target of `spec` and serialise; its files go to ``folder/delegate_N``.
+
+    Raises:
+        CompileError: Vela refuses a partition, or an operator on the CPU has no kernel.
+    """
+    from executorch.backends.cortex_m.passes.replace_quant_nodes_pass import ReplaceQuantNodesPass
+    from executorch.exir import ExecutorchBackendConfig
+
+    with _one_line_errors():
+        edge = partitioned.edge.transform([ReplaceQuantNodesPass()])
+        runs = _compile_delegates(edge, partitioned, spec, settings, folder)
         program = edge.to_executorch(config=ExecutorchBackendConfig(extract_delegate_segments=False))
-    return Lowered(edge, program, record, placement)
+    return Lowered(edge, program, runs)
+
+
+def _compile_delegates(
+    edge: EdgeProgramManager,
+    partitioned: Partitioned,
+    spec: EthosUCompileSpec,
+    settings: VelaSettings,
+    folder: Path,
+) -> tuple[VelaRun, ...]:
+    """Replace each delegate of `edge` by one with Vela's result; Vela runs in the order of execution."""
+    from executorch.exir.lowered_backend_module import LoweredBackendModule
+
+    runs: list[VelaRun] = []
+    graph_module = edge.exported_program().graph_module
+    for io in partitioned.placement.delegates:
+        lowered = getattr(graph_module, io.attribute)
+        tosa = partitioned.tosa[int(lowered.processed_bytes)]
+        run = run_vela(tosa, list(spec.compiler_flags), settings, folder / f"delegate_{len(runs)}")
+        compiled = LoweredBackendModule(
+            lowered.original_module, lowered.backend_id, run.blob, spec._to_list()
+        )
+        compiled.meta = lowered.meta
+        setattr(graph_module, io.attribute, compiled)
+        runs.append(run)
+    return tuple(runs)
 
 
 @contextlib.contextmanager
-def _one_line_errors() -> Any:
+def _one_line_errors() -> Iterator[None]:
     """Turn whatever ExecuTorch raises into a `CompileError`."""
     try:
         yield
@@ -102,16 +148,16 @@ def _one_line_errors() -> Any:
 
 
 def _translated(error: Exception) -> CompileError:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [repr(error)]
-    if "Missing out variants" in lines[0]:
+    reason = _root(error)
+    if "Missing out variants" in reason:
         return CompileError(
-            lines[0],
+            reason,
             where="lowering",
             why="these operators stay on the CPU and no kernel library has them",
-            hint="replace them in the model, or register a kernel's out variant",
+            hint="replace them in the model, or register the kernel's out variant",
         )
     return CompileError(
-        "ExecuTorch cannot lower the model", where="lowering", why=f"{type(error).__name__}: {_root(error)}"
+        "ExecuTorch cannot lower the model", where="lowering", why=f"{type(error).__name__}: {reason}"
     )
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -33,6 +32,9 @@ if TYPE_CHECKING:
     from executorch.backends.arm.ethosu import EthosUCompileSpec
 
 Say = Callable[[str], None]
+
+_LARGE_GRAPH = 300
+"""Operators from which ExecuTorch's passes take long enough to say so (they re-trace the graph 50 times)."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,9 @@ class Job:
 
 @dataclass(frozen=True)
 class _Ready:
-    """A program to lower, the module whose outputs are its reference, and the type it is quantised to."""
+    """A lowered program, the one it was made of, and the module whose outputs are its reference."""
 
+    partitioned: lowering.Partitioned
     program: ExportedProgram
     module: torch.nn.Module
     dtype: str
@@ -104,28 +107,32 @@ class Compiler:
         spec = lowering.compile_spec(
             job.target, job.settings, debug_mode=self.options.debug_mode, debug_folder=job.artefacts
         )
-        ready = self._prepare(spec)
-        self.say(f"lowering for {job.target.name}")
-        with self._timed("lowering"):
-            lowered = lowering.lower(
-                copy.deepcopy(ready.program),
-                spec,
-                job.settings,
-                job.artefacts,
-                self.say,
-                delegate=self.options.delegate,
-            )
-        if self.options.delegate:
-            _refuse_empty(lowered.placement, job.target, self.say)
+        ready = self._prepare(spec, job.target)
+        for index, tosa in enumerate(ready.partitioned.tosa):
+            self.say(f"vela for {job.target.name}: delegate {index}, {len(tosa):,} bytes of TOSA")
+        with self._timed("vela_and_serialisation"):
+            lowered = lowering.finish(ready.partitioned, spec, job.settings, job.artefacts)
         self._write_program(job, ready, lowered)
         return self._write_report(job, ready, lowered)
 
-    def _prepare(self, spec: EthosUCompileSpec) -> _Ready:
-        """The program to lower for `spec`: shared by all targets with the same TOSA profile."""
-        profile = str(spec.tosa_spec)
+    def _prepare(self, spec: EthosUCompileSpec, target: NpuConfig) -> _Ready:
+        """The lowered program, shared by all targets with one TOSA profile (debug files are per target)."""
+        profile = str(spec.tosa_spec) if self.options.debug_mode is None else target.name
         if profile not in self._ready:
-            self._ready[profile] = self._quantize(self._export(), spec)
+            self._ready[profile] = self._lower(*self._quantize(self._export(), spec), spec)
+            if self.options.delegate:
+                _refuse_empty(self._ready[profile].partitioned.placement, target, self.say)
         return self._ready[profile]
+
+    def _lower(
+        self, program: ExportedProgram, module: torch.nn.Module, dtype: str, spec: EthosUCompileSpec
+    ) -> _Ready:
+        count = sum(node.op == "call_function" for node in program.graph.nodes)
+        note = ", large graphs take minutes" if count > _LARGE_GRAPH else ""
+        self.say(f"lowering {count} operators{note}")
+        with self._timed("lowering"):
+            partitioned = lowering.partition(program, spec, delegate=self.options.delegate)
+        return _Ready(partitioned, program, module, dtype)
 
     def _export(self) -> ExportedProgram:
         if self._exported is None:
@@ -134,20 +141,23 @@ class Compiler:
                 self._exported = export(self.model, strict=self.options.strict)
         return self._exported
 
-    def _quantize(self, exported: ExportedProgram, spec: EthosUCompileSpec) -> _Ready:
+    def _quantize(
+        self, exported: ExportedProgram, spec: EthosUCompileSpec
+    ) -> tuple[ExportedProgram, torch.nn.Module, str]:
+        """Program, module that computes its reference outputs, and the name of its type."""
         if is_quantized(exported):
             self.say(f"{self.model.name} is quantised already, taken as it is")
-            return _Ready(exported, exported.module(check_guards=False), "as given")
+            return exported, exported.module(check_guards=False), "as given"
         if not self.options.quantize:
             _refuse_float(self.model, self.options)
-            return _Ready(exported, exported.module(check_guards=False), "float32")
+            return exported, exported.module(check_guards=False), "float32"
         dtype = self.options.dtype
         self.say(f"quantising to {dtype.value}, {len(self._calibration.paths) or 1} sample(s)")
         with self._timed("quantisation"):
             module, program = quantize(
                 exported, self.model, self._calibration, spec, dtype, strict=self.options.strict
             )
-        return _Ready(program, module, dtype.value)
+        return program, module, dtype.value
 
     def _write_program(self, job: Job, ready: _Ready, lowered: lowering.Lowered) -> None:
         job.pte.parent.mkdir(parents=True, exist_ok=True)
@@ -161,7 +171,7 @@ class Compiler:
             bundle.write_etrecord(job.pte.with_name(f"{job.pte.stem}_etrecord.bin"), lowered)
         if self.options.keep_intermediates:
             torch.export.save(ready.program, job.artefacts / f"{self.model.name}_exported_program.pt2")
-            rejected = json.dumps(lowered.record.rejected, indent=2)
+            rejected = json.dumps(ready.partitioned.rejected, indent=2)
             (job.artefacts / "partition_report.json").write_text(rejected + "\n", encoding="utf-8")
 
     def _write_report(self, job: Job, ready: _Ready, lowered: lowering.Lowered) -> dict[str, Any]:
@@ -171,6 +181,7 @@ class Compiler:
             settings=job.settings,
             dtype=ready.dtype,
             calibration=self._calibration if ready.dtype == self.options.dtype.value else None,
+            placement=ready.partitioned.placement,
             lowered=lowered,
             pte=job.pte,
             labels=_write_labels(self.model, job),
