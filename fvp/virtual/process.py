@@ -98,8 +98,8 @@ def _status(pid: int) -> int | None:
 class GuestMemory:
     """The guest's memory by guest address, through ``/proc/PID/mem``.
 
-    The caller keeps to the board's memories: what QEMU has only reserved reads as zeros, and an access to what
-    it has not even reserved raises OSError.
+    The caller keeps to the board's memories: what QEMU has only reserved reads as zeros, and an access to
+    what it has not even reserved raises OSError.
     """
 
     def __init__(self, pid: int) -> None:
