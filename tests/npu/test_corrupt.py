@@ -27,15 +27,15 @@ EXPECTED = {
     "unknown_opcode": (errors.StreamError, "0x000000ff"),
     "cut_inside_command": (errors.StreamError, "two-word"),
     "weight_length_past_region": (errors.BusError, "region 0"),
-    "weights_truncated": (errors.WeightStreamError, ""),
-    "scales_truncated": (errors.WeightStreamError, ""),
+    "weights_truncated": (errors.WeightStreamError, None),
+    "scales_truncated": (errors.WeightStreamError, None),
     "weight_base_outside_region": (errors.BusError, "region 0"),
     "ifm_outside_region": (errors.BusError, "region 1"),
     "ofm_outside_region": (errors.BusError, "region 1"),
     "negative_stride": (errors.BusError, "region 1"),
     "outputs_outside_scratch": (errors.BusError, "region 1"),
     "small_scratch": (errors.BusError, "region 1"),
-    "branch_to_itself": (errors.NpuError, ""),
+    "branch_to_itself": (errors.NpuError, None),
 }
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import golden
 import numpy as np
@@ -22,9 +21,9 @@ from npu.machine import execute
 
 
 @pytest.fixture(autouse=True)
-def fresh_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def fresh_caches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Decoded weights are cached in memory and on disk: nothing may survive from or into another test."""
-    monkeypatch.setenv("ARMDEPLOY_CACHE", str(tmp_path))
+    monkeypatch.setenv("ARMDEPLOY_CACHE", "off")
     _clear_caches()
     yield
     monkeypatch.undo()
@@ -32,6 +31,7 @@ def fresh_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[No
 
 
 def _clear_caches() -> None:
+    npu.weights.clear_memory()
     for name, module in list(sys.modules.items()):
         if name.split(".")[0] == "npu":
             for value in vars(module).values():

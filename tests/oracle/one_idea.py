@@ -144,7 +144,7 @@ _ROW = (1, 24, 10, 9)
 _DEEP = (1, 64, 10, 10)
 
 _CONVOLUTIONS = {
-    # A shallow input is traversed part-kernel first, a deep one depth first.
+    # U55 and U65 take a shallow input part-kernel first and a deep one depth first, U85 only 1x1 depth first.
     "conv3x3_shallow": _of(lambda: _conv(3, 16, 3, padding=1), (1, 3, 16, 16)),
     "conv3x3_deep": _of(lambda: _conv(64, 48, 3, padding=1), _DEEP),
     "conv1x1": _of(lambda: _conv(16, 24, 1), (1, 16, 8, 8)),
