@@ -14,8 +14,8 @@ class BitView:
 
     Attributes:
         length: number of bits.
-        windows: for each 16-bit unit, the 64 bits that start there; `windows[p >> 4] >> (p & 15)` has at least
-            49 valid bits. An index beyond the end raises IndexError, which bounds loops over the stream.
+        windows: for each 16-bit unit the 64 bits that start there, so that `windows[p >> 4] >> (p & 15)` has
+            at least 49 valid bits. An index beyond the end raises IndexError, which bounds loops.
     """
 
     def __init__(self, data: bytes):

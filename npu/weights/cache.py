@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Caches of decoded weights: in memory by size, and on disk between runs.
 
-The disk cache is a folder of files named by what they were decoded from. `ARMDEPLOY_CACHE` moves it; the value `off`
-disables it. It holds at most DISK_LIMIT bytes; the files unused for longest are removed first.
+The disk cache is a folder of files named by what they were decoded from. The environment variable
+ARMDEPLOY_CACHE moves it; the value `off` disables it. It holds at most DISK_LIMIT bytes; the files unused for
+longest are removed first.
 """
 
 from __future__ import annotations
@@ -123,7 +124,9 @@ def _write(path: Path, content: bytes) -> None:
 
 def _prune(folder: Path) -> None:
     """Once the limit is passed, remove what was not used for longest until there is room again."""
-    files = sorted((entry.stat().st_mtime_ns, entry.stat().st_size, entry.path) for entry in os.scandir(folder))
+    files = sorted(
+        (entry.stat().st_mtime_ns, entry.stat().st_size, entry.path) for entry in os.scandir(folder)
+    )
     total = sum(size for _, size, _ in files)
     if total <= DISK_LIMIT:
         return

@@ -16,7 +16,7 @@ from npu.weights.layout import WeightFormat, WeightLayout
 from npu.weights.mlw import decode_standard
 from npu.weights.order import PADDING, weight_order
 
-# A zero in a run takes at least 1/8 bit, so a stream cannot hold more weights than this.
+# A zero in a run takes 1/8 bit: the densest that an encoder makes.
 _MAX_WEIGHTS_PER_BYTE = 64
 # Decoding this few weights is faster than reading a file.
 _MIN_STORED = 1 << 12
@@ -42,10 +42,12 @@ def decode_weights(layout: WeightLayout, streams: Sequence[bytes]) -> np.ndarray
     """Decode the weights of one operation.
 
     Args:
-        streams: one byte string for each core (a single one in the fast format); empty for a core without work.
+        streams: one byte string for each core, empty for a core without work. The fast format has a single
+            one; further ones may be given if they are empty.
 
     Returns:
-        int16 [OC, KH, KW, IC], depthwise [OC, KH, KW, 1]: weight minus its zero point. Read-only, as it is cached.
+        int16 [OC, KH, KW, IC], depthwise [OC, KH, KW, 1]: weight minus its zero point. Read-only, since it
+        is cached.
 
     Raises:
         WeightStreamError: a stream is truncated, malformed, or does not hold what the layout asks for.
@@ -79,8 +81,11 @@ def _key(layout: WeightLayout, streams: Sequence[bytes]) -> str:
 
 def _decode(layout: WeightLayout, streams: Sequence[bytes]) -> np.ndarray:
     layout.require_modelled()
-    if len(streams) != layout.stream_count:
-        raise WeightStreamError(f"{len(streams)} weight streams, {layout.stream_count} expected")
+    streams, surplus = streams[: layout.stream_count], streams[layout.stream_count :]
+    if len(streams) != layout.stream_count or any(surplus):
+        raise WeightStreamError(
+            f"{len(streams) + len(surplus)} weight streams, {layout.stream_count} expected"
+        )
     total = sum(map(len, streams))
     if layout.size > total * _MAX_WEIGHTS_PER_BYTE:
         raise WeightStreamError(f"{total} bytes cannot hold {layout.size} weights", offset=total)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The standard weight stream of all Ethos-U: reading the symbols that npu.weights.slices has found.
 
-Everything here works on all slices of a stretch of the stream that have the same coding, so that the cost of a
-NumPy call is shared by many weights.
+Everything here works on all slices of a stretch of the stream that have the same coding, so that the cost
+of a NumPy call is shared by many weights.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _chunks(parts: list[Slice]) -> _Chunks:
     kinds = np.frombuffer(b"".join(part.kinds for part in parts), np.uint8)
     zeroed = np.flatnonzero(kinds & ZEROS)
     return _Chunks(
-        starts=np.concatenate([np.array(part.starts, np.int64) for part in parts]),
+        starts=np.concatenate([np.array(part.starts) for part in parts]),
         owner=np.repeat(np.arange(len(parts)), [len(part.kinds) for part in parts]),
         weighty=np.flatnonzero(kinds & WEIGHTS),
         zeroed=zeroed,
@@ -118,9 +118,7 @@ def _decode_alike(bits: BitView, coding: Coding, parts: list[Slice], limit: int)
 
     # The remainders of a chunk follow the unary parts of the next one.
     at = np.append(chunks.starts[1:] + unary[1:], 0)
-    indices = bits.narrow(
-        _consecutive(at[chunks.weighty], counts, coding.remainder_bits), coding.remainder_bits
-    )
+    indices = _fields(bits, at[chunks.weighty], counts, coding.remainder_bits)
     if quotients is not None:
         indices = quotients << coding.weight_div | indices
     weights = _look_up(coding, indices, parts)
@@ -128,11 +126,8 @@ def _decode_alike(bits: BitView, coding: Coding, parts: list[Slice], limit: int)
         return np.split(weights, np.cumsum(totals)[:-1])
 
     at[chunks.weighty] += counts * coding.remainder_bits
-    run_totals = np.array([part.runs for part in parts])
-    runs, counts = _read_run_unary(bits, coding, chunks, run_totals)
-    runs = runs << coding.zero_div | bits.narrow(
-        _consecutive(at[chunks.zeroed], counts, coding.zero_div), coding.zero_div
-    )
+    quotients, counts = _read_run_unary(bits, coding, chunks, np.array([part.runs for part in parts]))
+    runs = quotients << coding.zero_div | _fields(bits, at[chunks.zeroed], counts, coding.zero_div)
     if totals.sum() + runs.sum() > limit:
         raise _too_many(parts)
     return _insert_runs(coding, weights, runs, totals)
@@ -143,8 +138,8 @@ def _read_weight_unary(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Quotients of all weights; for each chunk the weights it completes and the bits of its weight unary.
 
-    A set bit of unary 0 has a bit in unary 1, behind a gap: its position then counts 1 or 2. A 2 goes on in the
-    next position unless the coding confines each weight to one.
+    A set bit of unary 0 has a bit in unary 1, behind a gap: its position then counts 1 or 2. A 2 goes on in
+    the next position unless the coding confines each weight to one.
     """
     starts = chunks.starts[chunks.weighty]
     first = bits.wide(starts, UNARY)
@@ -153,8 +148,12 @@ def _read_weight_unary(
     low = first & 63
     halves = np.stack([low << 6 | second & 63, first & ~63 | second >> _POPCOUNTS[low] & 63], axis=1)
     symbols = _SYMBOLS[halves].reshape(-1, UNARY)
-    ends = np.ones(symbols.shape, bool) if coding.single_position else symbols != 2
-    return (*_quotients(symbols, ends, chunks.owner[chunks.weighty], totals), ones + UNARY)
+    if coding.single_position:
+        ends, counts = np.ones(symbols.shape, bool), np.full(len(starts), UNARY)
+    else:
+        ends, counts = symbols != 2, UNARY - _POPCOUNTS[second]
+    at, skipped = _ends(ends, counts, chunks.owner[chunks.weighty], totals)
+    return symbols.ravel()[at] + 2 * skipped, counts, ones + UNARY
 
 
 def _read_run_unary(
@@ -165,39 +164,39 @@ def _read_run_unary(
     if coding.compressed:
         starts = starts + UNARY * chunks.after_first
     words = bits.wide(starts, coding.zero_unary)
-    symbols = (words[:, None] >> np.arange(coding.zero_unary) & 1).astype(np.uint8)
-    return _quotients(symbols, symbols == 0, chunks.owner[chunks.zeroed], totals)
+    ends = (words[:, None] >> np.arange(coding.zero_unary) & 1) == 0
+    counts = coding.zero_unary - _POPCOUNTS[words]
+    return _ends(ends, counts, chunks.owner[chunks.zeroed], totals)[1], counts
 
 
-def _quotients(
-    symbols: np.ndarray, ends: np.ndarray, owner: np.ndarray, totals: np.ndarray
+def _ends(
+    ends: np.ndarray, counts: np.ndarray, owner: np.ndarray, totals: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sum unary symbols up to each end.
+    """Where the symbols of several slices end.
 
     Args:
-        symbols: uint8[chunks, positions].
-        ends: bool[chunks, positions], where a quotient is complete.
+        ends: bool[chunks, positions], unary positions that end a symbol.
+        counts: how many of them each chunk has. Those after the last symbol of a slice are taken off here.
         owner: slice of each chunk.
-        totals: quotients of each slice; what follows them in its last chunk is cleared.
+        totals: number of symbols of each slice.
 
     Returns:
-        The quotients, and how many of them each chunk completes.
+        The flat positions of the ends, and the number of positions between each and the one before it.
     """
-    counts = np.count_nonzero(ends, axis=1)
-    per_slice = np.bincount(owner)
-    last = np.cumsum(per_slice) - 1
-    counts[last] -= np.add.reduceat(counts, last + 1 - per_slice) - totals
-    done_before = np.cumsum(ends[last], axis=1) - ends[last]
-    inside = done_before < counts[last][:, None]
-    symbols[last] *= inside
-    ends[last] &= inside
-    sums = np.cumsum(symbols, dtype=np.int64)[np.flatnonzero(ends)]
-    sums[1:] -= sums[:-1].copy()
-    return sums, counts
+    chunks = np.bincount(owner)
+    last = np.cumsum(chunks) - 1
+    first = last + 1 - chunks
+    counts[last] -= np.add.reduceat(counts, first) - totals
+    ends[last] &= np.cumsum(ends[last], axis=1) <= counts[last][:, None]
+    at = np.flatnonzero(ends)
+    before = np.empty_like(at)
+    before[1:] = at[:-1]
+    before[np.cumsum(totals) - totals] = first * ends.shape[1] - 1
+    return at, at - before - 1
 
 
 def _uncompressed_counts(coding: Coding, chunks: _Chunks, totals: np.ndarray) -> np.ndarray:
-    """Weights of each chunk: all in one without runs, otherwise every chunk of a slice is full but the last."""
+    """Weights of each chunk: all in one without runs, else every chunk of a slice but its last is full."""
     if not coding.has_runs:
         return totals
     per_slice = np.bincount(chunks.owner[chunks.weighty])
@@ -206,17 +205,18 @@ def _uncompressed_counts(coding: Coding, chunks: _Chunks, totals: np.ndarray) ->
     return counts
 
 
-def _consecutive(starts: np.ndarray, counts: np.ndarray, width: int) -> np.ndarray:
-    """Positions of `counts[i]` fields of `width` bits from `starts[i]` on, for all i."""
+def _fields(bits: BitView, starts: np.ndarray, counts: np.ndarray, width: int) -> np.ndarray:
+    """For each i `counts[i]` consecutive fields of `width` bits from bit `starts[i]` on."""
     before = np.cumsum(counts) - counts
-    return np.repeat(starts - before * width, counts) + width * np.arange(int(counts.sum()))
+    positions = np.repeat(starts - before * width, counts) + width * np.arange(int(counts.sum()))
+    return bits.narrow(positions, width)
 
 
 def _look_up(coding: Coding, indices: np.ndarray, parts: list[Slice]) -> np.ndarray:
-    values = coding.palette.values
-    if indices.max() >= len(values):
-        raise WeightStreamError("weight index exceeds nine bits", bit=parts[0].starts[0])
-    return values[indices]
+    try:
+        return coding.palette.values[indices]
+    except IndexError:
+        raise WeightStreamError("weight index exceeds nine bits", bit=parts[0].starts[0]) from None
 
 
 def _insert_runs(

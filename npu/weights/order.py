@@ -244,7 +244,8 @@ def _nest(
 
     Loops over the same coordinate add up; `channels` and `ifm_channels` are what is inside the tensor.
     """
-    coordinates = {"oc": np.int32(0), "tap": np.int32(0), "ic": np.int32(0)}
+    origin = np.zeros((1,) * len(loops), np.int32)
+    coordinates = {"oc": origin, "tap": origin, "ic": origin}
     for axis, (name, steps) in enumerate(loops):
         shape = [1] * len(loops)
         shape[axis] = len(steps)

@@ -16,7 +16,7 @@ _ENTRY_BYTES = 10
 
 @dataclass(frozen=True)
 class Scales:
-    """Per-channel parameters of the output stage, int64[OC] each: bias, scale (multiplier) and right shift."""
+    """Per-channel parameters of the output stage, int64[OC] each: bias, multiplier and right shift."""
 
     bias: np.ndarray
     scale: np.ndarray
@@ -48,8 +48,8 @@ def decode_scales(config: NpuConfig, ofm_depth: int, acc_bits: int, streams: Seq
 
     Args:
         acc_bits: accumulator width: 32 or 40 on U55 and U65, 32 or 48 on U85.
-        streams: one byte string; two on U65-512, whose cores have the even and the odd channels. Bytes after the
-            last channel are padding.
+        streams: one byte string; two on U65-512, whose cores have the even and the odd channels. Bytes after
+            the last channel are padding.
 
     Raises:
         WeightStreamError: a stream is too short, reserved bits are set, or the number of streams is wrong.

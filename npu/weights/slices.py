@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the parts of a standard weight stream are: slices, and the chunks of each.
 
-A slice holds up to 32768 Golomb-coded palette indices and, if it uses them, the lengths of the runs of zeros
-between the weights. Its body is a sequence of chunks, each
+A slice holds up to 32768 Golomb-coded palette indices and, if it uses them, the lengths of the runs of
+zeros between the weights. Its body is a sequence of chunks, each
 
     weight unary 0, zero unary, weight unary 1, weight remainders, zero remainders
 
-where the remainders are those of the chunk before. So the length of a chunk depends on its own unary bits and on
-how many symbols the previous one completed. Finding the chunks is therefore sequential, and the loops here do
-nothing else; npu.weights.mlw reads the symbols.
+where the remainders are those of the chunk before. So the length of a chunk depends on its own unary bits
+and on how many symbols the previous one completed. Finding the chunks is therefore sequential, and the loops
+here do nothing else; npu.weights.mlw reads the symbols.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -95,7 +96,7 @@ class Slice:
     coding: Coding
     weights: int
     runs: int
-    starts: Sequence[int]
+    starts: array[int]
     kinds: bytes
     end: int
 
@@ -151,7 +152,7 @@ def _read_palette(bits: BitView, position: int) -> tuple[Palette, int]:
 
 @lru_cache(maxsize=256)
 def _palette(offset: int, width: int, entries: bytes) -> Palette:
-    """Indices mean `entries` (uint16) first, then the values from `offset` on. Bit 0 of a value is its sign."""
+    """Indices mean `entries` (uint16) first, then the values from `offset` on; their bit 0 is the sign."""
     table = np.frombuffer(entries, np.uint16).astype(np.int16)
     coded = np.concatenate([table, np.arange(offset, _MAX_INDEX + 1, dtype=np.int16)])
     values = np.where(coded & 1, -(coded >> 1), coded >> 1).astype(np.int16)
@@ -166,63 +167,73 @@ def _find_chunks(bits: BitView, coding: Coding, position: int, weights: int) -> 
         return _find_chunks_without_runs(bits, coding, position, weights)
     # Without unary parts all chunks are alike: one array of indices.
     end = position + weights * coding.remainder_bits
-    return Slice(coding, weights, 0, (position, position), bytes((WEIGHTS, 0)), end)
+    return Slice(coding, weights, 0, array("q", (position, position)), bytes((WEIGHTS, 0)), end)
 
 
 def _find_chunks_without_runs(bits: BitView, coding: Coding, position: int, weights: int) -> Slice:
-    windows, popcount, masks = bits.windows, POPCOUNT, _ONES_MASK
-    if coding.single_position:
-        masks = (0,) * len(masks)  # a 2 completes its weight like any other symbol
+    windows, popcount, masks = bits.windows, POPCOUNT, _second_masks(coding)
     divisor = coding.weight_div
-    starts: list[int] = []
+    starts = array("q")
+    note = starts.append
     done = completed = 0
     while done < weights:
-        starts.append(position)
+        note(position)
         word = windows[position >> 4] >> (position & 15)
         ones = popcount[word & 0xFFF]
         position += UNARY + ones + completed * divisor
-        completed = UNARY - popcount[word >> 12 & masks[ones]]
+        completed = UNARY - popcount[word >> UNARY & masks[ones]]
         done += completed
-    starts.append(position)
+    note(position)
     kinds = bytes((WEIGHTS,)) * (len(starts) - 1) + b"\0"
     return Slice(coding, weights, 0, starts, kinds, position + (completed - done + weights) * divisor)
 
 
 def _find_chunks_with_runs(bits: BitView, coding: Coding, position: int, weights: int) -> Slice:
     """Weights and runs keep within a few symbols of each other: a chunk may lack those that are ahead."""
-    windows, popcount = bits.windows, POPCOUNT
-    masks = (0,) * len(_ONES_MASK) if coding.single_position else _ONES_MASK
-    compressed, zero_unary = coding.compressed, coding.zero_unary
+    windows, popcount, masks = bits.windows, POPCOUNT, _second_masks(coding)
+    compressed, plain_symbols, weight_bits = (
+        coding.compressed,
+        coding.uncompressed_symbols,
+        coding.remainder_bits,
+    )
+    zero_unary, zero_bits = coding.zero_unary, coding.zero_div
     zero_mask = (1 << zero_unary) - 1
     runs = weights + coding.leading_run
-    starts: list[int] = []
+    starts = array("q")
     kinds = bytearray()
-    weights_left, runs_left, pending = weights, runs, 0
-    lead = weights - runs  # so that weights done - runs done = runs left - weights left + lead
-    while weights_left or runs_left:
-        balance = runs_left - weights_left + lead
-        with_weights = balance < _MAX_BALANCE and weights_left > 0
-        with_zeros = balance >= 0 and runs_left > 0
+    weights_done = runs_done = pending = 0
+    while weights_done < weights or runs_done < runs:
+        kind = WEIGHTS if weights_done - runs_done < _MAX_BALANCE and weights_done < weights else 0
+        if weights_done >= runs_done and runs_done < runs:
+            kind |= ZEROS
         starts.append(position)
-        kinds.append(WEIGHTS * with_weights | ZEROS * with_zeros)
+        kinds.append(kind)
         word = windows[position >> 4] >> (position & 15)
         position += pending
         pending = 0
-        if with_weights:
-            completed = coding.uncompressed_symbols
+        if kind & WEIGHTS:
+            completed = plain_symbols
             if compressed:
                 ones = popcount[word & 0xFFF]
                 word >>= UNARY
                 position += UNARY + ones
-                completed = UNARY - popcount[(word >> zero_unary if with_zeros else word) & masks[ones]]
-            completed = min(completed, weights_left)
-            weights_left -= completed
-            pending = completed * coding.remainder_bits
-        if with_zeros:
+                completed = UNARY - popcount[(word >> zero_unary if kind & ZEROS else word) & masks[ones]]
+            if completed > weights - weights_done:
+                completed = weights - weights_done
+            weights_done += completed
+            pending = completed * weight_bits
+        if kind & ZEROS:
             position += zero_unary
-            completed = min(zero_unary - popcount[word & zero_mask], runs_left)
-            runs_left -= completed
-            pending += completed * coding.zero_div
+            completed = zero_unary - popcount[word & zero_mask]
+            if completed > runs - runs_done:
+                completed = runs - runs_done
+            runs_done += completed
+            pending += completed * zero_bits
     starts.append(position)
     kinds.append(0)
     return Slice(coding, weights, runs, starts, bytes(kinds), position + pending)
+
+
+def _second_masks(coding: Coding) -> tuple[int, ...]:
+    """Bits of unary 1 that can mark a position as completing no weight, by the ones in unary 0."""
+    return (0,) * (UNARY + 1) if coding.single_position else _ONES_MASK
