@@ -11,7 +11,7 @@ import numpy as np
 
 from npu import isa
 from npu.config import Family
-from npu.errors import NotModelled, StreamError
+from npu.errors import NotModelled
 from npu.featuremap import FeatureMap
 from npu.operation import (
     Accumulator,
@@ -158,16 +158,14 @@ def _padding(state: RegisterState) -> Padding:
     return Padding(*(state.value(f"IFM_PAD_{side}") for side in ("TOP", "LEFT", "BOTTOM", "RIGHT")))
 
 
-def _window_input(ofm: tuple[int, int, int], kernel: Kernel, pad: Padding, upscale: isa.Upscale, depth: int):
-    """Shape of the IFM, which no register gives: what the windows reach, less the padding, before
-    upscaling.
-    """
+def _window_input(
+    ofm: tuple[int, int, int], kernel: Kernel, pad: Padding, upscale: isa.Upscale, depth: int
+) -> tuple[int, int, int]:
+    """Shape of the IFM, which no register gives: what the windows reach, less the padding, before upscaling."""
     factor = 1 if upscale is isa.Upscale.NONE else 2
     height = (ofm[0] - 1) * kernel.stride_y + kernel.height - pad.top - pad.bottom
     width = (ofm[1] - 1) * kernel.stride_x + kernel.width - pad.left - pad.right
-    if height < 1 or width < 1:
-        raise StreamError(f"window of {kernel.height}x{kernel.width} lies in the padding alone")
-    return -(-height // factor), -(-width // factor), depth
+    return max(0, -(-height // factor)), max(0, -(-width // factor)), depth
 
 
 # --- output stage -------------------------------------------------------------------------------------------
@@ -202,8 +200,12 @@ def _clip(state: RegisterState, dtype: np.dtype) -> tuple[int, int]:
     low, high = state.value("ACTIVATION_MIN"), state.value("ACTIVATION_MAX")
     if dtype.kind == "i":
         low, high = _signed16(low), _signed16(high)
+    return _within((low, high), dtype)
+
+
+def _within(limits: tuple[int, int], dtype: np.dtype) -> tuple[int, int]:
     bottom, top = _limits(dtype)
-    return max(low, bottom), min(high, top)
+    return max(limits[0], bottom), min(limits[1], top)
 
 
 _FUNCTIONS85 = {
@@ -244,10 +246,10 @@ def _activation5x(state: RegisterState) -> Activation:
     clip_range = state.value("ACTIVATION", "clip_range")
     clipped = ofm if clip_range is isa.ClipRange5x.OFM_PRECISION else np.dtype(_RANGES5X[clip_range])
     # A 32-bit result is not clipped: the two limits have 16 bits.
-    clip = _clip(state, clipped) if clipped.itemsize < 4 else _limits(clipped)
+    clip = _clip(state, clipped) if clipped.itemsize < 4 else None
     if code >= isa.Activation5x.TABLE_0:
         table_input = element_type(state, "IFM_PRECISION") if ofm.itemsize > 2 else ofm
-        clip = max(clip[0], _limits(table_input)[0]), min(clip[1], _limits(table_input)[1])
+        clip = _within(clip or _limits(table_input), table_input)
         return Activation(Function.TABLE, clip, table_input, (code - isa.Activation5x.TABLE_0) * _SLOT)
     functions = {isa.Activation5x.TANH: Function.TANH, isa.Activation5x.SIGMOID: Function.SIGMOID}
     return Activation(functions.get(code, Function.NONE), clip)

@@ -37,6 +37,8 @@ def execute(run: Execution, op: Operation) -> int:
     if mode is PoolMode.NONE:
         _none(run, op)
         return 0
+    if not op.ifm.elements:
+        raise NotModelled("pool over padding alone")
     acc = _ACCUMULATE[mode](run, op)
     accumulate(run, op, acc, _scales(run, op, mode), _COMBINE.get(mode, np.add))
     return 0
@@ -51,12 +53,10 @@ def _none(run: Execution, op: Operation) -> None:
 
 
 def _scales(run: Execution, op: Operation, mode: PoolMode) -> ChannelScales:
-    """Per-channel scales from the stream (U85), OFM_SCALE, or none where U55 and U65 have scaling switched
-    off.
-    """
-    if op.per_channel and op.family is Family.U85:
+    """Per-channel bias and scale from the stream, or OFM_SCALE, or none where the average has divided already."""
+    if op.per_channel:
         return load_scales(run, op)
-    if op.per_channel or (mode is PoolMode.AVERAGE and _divides(op)):
+    if mode is PoolMode.AVERAGE and _divides(op):
         return ChannelScales.uniform(Scale())
     return ChannelScales.uniform(op.ofm_scale)
 

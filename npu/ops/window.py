@@ -20,7 +20,8 @@ def padded_input(run: Execution, op: Operation, dtype: type | np.dtype, fill: in
     """The IFM as the windows see it, [(oh - 1) * stride + kh, (ow - 1) * stride + kw, c], with `fill` around
     it.
 
-    Upscaling doubles both axes: by repeating, or by putting elements of value `fill` in between.
+    Upscaling doubles both axes: by repeating, or by putting elements of value `fill` in between. The IFM may be
+    empty: a window then lies in the padding alone (edges of a transposed convolution).
     """
     kernel, pad = op.kernel, op.padding
     height, width, _ = op.ofm_shape
@@ -31,6 +32,8 @@ def padded_input(run: Execution, op: Operation, dtype: type | np.dtype, fill: in
     )
     if np.prod(shape, dtype=np.float64) > MAX_ELEMENTS:
         raise NotModelled(f"padded input of shape {shape}")
+    if not op.ifm.elements:
+        return np.full(shape, fill, dtype)
     if shape == op.ifm.shape and op.upscale is isa.Upscale.NONE:
         return run.load(op.ifm, dtype)
     target = np.full(shape, fill, dtype)
