@@ -11,7 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -95,11 +95,17 @@ def _status(pid: int) -> int | None:
     return info.si_status if info.si_code == os.CLD_EXITED else -info.si_status
 
 
+class GuestGone(Exception):
+    """The guest's memory cannot be reached: the process has ended, or nothing is at the address."""
+
+
 class GuestMemory:
     """The guest's memory by guest address, through ``/proc/PID/mem``.
 
-    The caller keeps to the board's memories: what QEMU has only reserved reads as zeros, and an access to
-    what it has not even reserved raises OSError.
+    The caller keeps to the board's memories: what QEMU has only reserved reads as zeros.
+
+    Raises:
+        GuestGone: by every access.
     """
 
     def __init__(self, pid: int) -> None:
@@ -115,20 +121,14 @@ class GuestMemory:
 
     def read(self, address: int, size: int) -> bytes:
         """`size` bytes at `address`."""
-        data = os.pread(self._file, size, GUEST_BASE + address)
-        if len(data) != size:
-            raise OSError(f"short read of {len(data)} of {size} bytes at {address:#010x}")
-        return data
+        return self.read_array(address, size).tobytes()
 
     def read_array(self, address: int, size: int) -> np.ndarray:
         """uint8[size] at `address`, a copy."""
         data = np.empty(size, np.uint8)
         done = 0
         while done < size:
-            count = os.preadv(self._file, [data.data[done:]], GUEST_BASE + address + done)
-            if count <= 0:
-                raise OSError(f"short read of {done} of {size} bytes at {address:#010x}")
-            done += count
+            done += self._moved(os.preadv, [data.data[done:]], address + done)
         return data
 
     def write(self, address: int, data: bytes | np.ndarray) -> None:
@@ -136,7 +136,17 @@ class GuestMemory:
         view = data.data.cast("B") if isinstance(data, np.ndarray) else memoryview(data)
         done = 0
         while done < len(view):
-            done += os.pwrite(self._file, view[done:], GUEST_BASE + address + done)
+            done += self._moved(os.pwritev, [view[done:]], address + done)
+
+    def _moved(self, call: Callable[..., int], buffers: list[memoryview], address: int) -> int:
+        """Bytes that one system call has moved."""
+        try:
+            count = call(self._file, buffers, GUEST_BASE + address)
+        except OSError as error:
+            raise GuestGone(f"guest memory at {address:#010x}: {error.strerror}") from error
+        if count <= 0:
+            raise GuestGone(f"guest memory at {address:#010x} is gone")
+        return count
 
     def close(self) -> None:
         """Give the descriptor back."""

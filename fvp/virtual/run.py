@@ -17,7 +17,7 @@ from fvp.virtual.elf import Image, prepare
 from fvp.virtual.gdb import GdbClient, StubError
 from fvp.virtual.machine import Machine
 from fvp.virtual.mlek import MlekFirmware
-from fvp.virtual.process import QemuProcess
+from fvp.virtual.process import GuestGone, QemuProcess
 from npu.config import CONFIGS, Family, npu_config
 from report import pte
 from report.errors import ArmdeployError, PlatformTimeout, RunFailed, UsageError
@@ -170,39 +170,29 @@ class _Run:
         with QemuProcess(
             self._qemu, self._prepared.board.qemu_cpu, self._prepared.image.path, deadline
         ) as qemu:
-            self._firmware.load(
-                qemu.memory, self._prepared.program, self._prepared.inputs, self._job.output_specs
-            )
-            machine = self._machine(qemu)
             try:
-                self._serve(machine, qemu, deadline)
+                machine, data, changed = self._execute(qemu, deadline)
             except PlatformTimeout as error:
-                raise self._timed_out(error) from None
-            data, changed = self._firmware.outputs(qemu.memory, self._job.output_specs)
+                why = error.why + self._last_line()
+                raise PlatformTimeout(error.what, where=error.where, why=why, hint=error.hint) from None
+            except (StubError, GuestGone) as error:
+                why = f"{error}; {qemu.last_words()}{self._last_line()}"
+                raise RunFailed("the simulator went away", where=NAME, why=why) from error
         wall = time.perf_counter() - started
         checks = (*self._evidence(machine), changed)
         _require(checks)
         return self._result(data, machine, checks, wall)
 
-    def _machine(self, qemu: QemuProcess) -> Machine:
-        prepared = self._prepared
-        return Machine(
-            prepared.board, npu_config(self._job.target), prepared.image, qemu.memory, self._console
-        )
-
-    def _serve(self, machine: Machine, qemu: QemuProcess, deadline: Deadline) -> None:
+    def _execute(self, qemu: QemuProcess, deadline: Deadline) -> tuple[Machine, list[bytes], Check]:
+        """The machine after its run, the output bytes, and whether they were written."""
+        prepared, specs, memory = self._prepared, self._job.output_specs, qemu.memory
         client = GdbClient(qemu.connection, deadline)
-        try:
-            client.handshake()
-            machine.run(client, self._firmware.hooks(self._console))
-        except StubError as error:
-            why = f"{error}; {qemu.last_words()}{self._last_line()}"
-            raise RunFailed("the simulator went away", where=NAME, why=why) from error
-
-    def _timed_out(self, error: PlatformTimeout) -> PlatformTimeout:
-        return PlatformTimeout(
-            error.what, where=error.where, why=error.why + self._last_line(), hint=error.hint
-        )
+        client.handshake()
+        self._firmware.load(memory, prepared.program, prepared.inputs, specs)
+        npu = npu_config(self._job.target)
+        machine = Machine(prepared.board, npu, prepared.image, memory, self._console)
+        machine.run(client, self._firmware.hooks(self._console))
+        return machine, *self._firmware.outputs(memory, specs)
 
     def _last_line(self) -> str:
         lines = self._console.text.split("\n")
