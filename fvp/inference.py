@@ -326,7 +326,7 @@ def _estimates(plan: _Plan) -> tuple[Metric, ...]:
     totals: dict[tuple[str, str], float] = {}
     for delegate in _compiled(plan, "delegates", []):
         for name, figure in delegate["vela"].items():
-            if figure["unit"] in ("cycles", "MACs"):
+            if figure["unit"] in ("cycles", "MACs") and figure["value"]:
                 key = name, figure["unit"]
                 totals[key] = totals.get(key, 0) + figure["value"]
     return tuple(
