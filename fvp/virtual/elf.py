@@ -18,13 +18,14 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fvp.virtual.boards import PAGE, Board
 from fvp.virtual.relocate import Code, relocate
 from fvp.virtual.tools import cache_dir
 from report.errors import EnvironmentError_
 
-_FORMAT = 1
+_FORMAT = 2
 """Part of the cache key; counts changes of what is stored."""
 
 _EHDR = struct.Struct("<16sHHIIIIIHHHHHH")
@@ -86,18 +87,26 @@ def prepare(firmware: Path, board: Board) -> Image:
     folder = cache_dir() / "virtual"
     stem = f"{board.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
     path, index = folder / f"{stem}.elf", folder / f"{stem}.json"
-    if not (index.is_file() and path.is_file()):
-        _make(firmware, board, path, index)
-    facts = json.loads(index.read_text())
+    facts = _cached(path, index) or _make(firmware, board, path, index)
     return Image(path, firmware, facts["sha256"], facts["vectors"], facts["symbols"])
 
 
-def _make(firmware: Path, board: Board, path: Path, index: Path) -> None:
+def _cached(path: Path, index: Path) -> dict[str, Any] | None:
+    """What is known of the merged ELF at `path`, None if it has to be made."""
+    try:
+        facts = json.loads(index.read_text())
+        return facts if path.stat().st_size == facts["size"] else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _make(firmware: Path, board: Board, path: Path, index: Path) -> dict[str, Any]:
     parsed = read_firmware(firmware)
     contents = relocate(parsed.contents, parsed.code, board)
     elf = merged_elf(parsed.vectors, _segments(contents, board, firmware))
     facts = {
         "source": str(firmware),
+        "size": len(elf),
         "sha256": hashlib.sha256(firmware.read_bytes()).hexdigest(),
         "vectors": parsed.vectors,
         "symbols": parsed.symbols,
@@ -106,6 +115,7 @@ def _make(firmware: Path, board: Board, path: Path, index: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace(path, elf)
         _replace(index, json.dumps(facts).encode())
+        return facts
     except OSError as error:
         raise EnvironmentError_(
             f"cannot write {path.parent}",
