@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One BLAS thread while the machine runs.
 
-Its matrix products are small; spread over threads they gain little on an idle computer and lose a factor of ten on a
-busy one, where the threads spin waiting for each other. Only OpenBLAS, which NumPy's wheels bring along, is known;
-with any other library nothing changes.
+Its matrix products are small; spread over threads they gain little on an idle computer and lose a factor of
+ten on a busy one, where the threads spin waiting for each other. Only OpenBLAS, which NumPy's wheels bring
+along, is known; with any other library nothing changes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The NPU as a driver sees it: the memory-mapped register block with interrupt and PMU, running jobs on the
-machine.
+"""The NPU as a driver sees it: a memory-mapped register block with interrupt and PMU.
 
 A job runs to its end inside the store to CMD; the driver then finds the interrupt pending. Registers without
 behaviour of their own (AXI limits, memory attributes, power control, debug) hold what is written.
@@ -173,7 +172,7 @@ class PmuBlock:
         self._events = EVENTS[family]
         self._plain: dict[int, int] = {}
         self._control = Pmcr(0)
-        self._sets = dict.fromkeys((Pmu.CNTENSET, Pmu.OVSSET, Pmu.INTSET), 0)
+        self._sets: dict[int, int] = dict.fromkeys((Pmu.CNTENSET, Pmu.OVSSET, Pmu.INTSET), 0)
 
     def holds(self, offset: int) -> bool:
         """The offset (from the start of the register block) belongs to the PMU."""
@@ -223,4 +222,4 @@ class PmuBlock:
         return tuple(names)
 
 
-_SET_OF = {Pmu.CNTENCLR: Pmu.CNTENSET, Pmu.OVSCLR: Pmu.OVSSET, Pmu.INTCLR: Pmu.INTSET}
+_SET_OF: dict[int, int] = {Pmu.CNTENCLR: Pmu.CNTENSET, Pmu.OVSCLR: Pmu.OVSSET, Pmu.INTCLR: Pmu.INTSET}

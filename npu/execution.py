@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operations share while a stream runs: memory, table memory, chaining buffers, accumulator, and the
-accounts.
+"""What operations share while a stream runs: memories, accumulator, and the accounts.
 
 All reads of feature maps go through `Execution.load*`, all stores through `Execution.store`, so bytes are
 counted in one place.
@@ -69,10 +68,11 @@ class Execution:
         return self.tables[offset : offset + size]
 
     def internal(self, address: int, size: int) -> np.ndarray:
-        """On-chip bytes that DMA addresses: U85 the table memory, U55 and U65 the last 2 KiB of a core's shared RAM.
+        """On-chip bytes that DMA addresses: the table memory.
 
-        Where the shared RAM has only 16 KiB, Vela puts the table of a convolution behind its end, at 0x4000. That
-        this reaches the same table memory is a guess.
+        On U55 and U65 it is the last 2 KiB of a core's shared RAM.
+        Where the shared RAM has only 16 KiB, Vela puts the table of a convolution behind its end, at 0x4000.
+        That this reaches the same table memory is a guess.
 
         Raises:
             StreamError: another internal address.

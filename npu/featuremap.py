@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Feature maps in memory: NHWC and NHCWB16, up to 2x2 tiles, signed strides; read and stored without index
-arrays.
+"""Feature maps in memory: NHWC and NHCWB16, up to 2x2 tiles, signed strides.
 
 Address of element (y, x, c), relative to the tile's base and with y and x relative to the tile's corner:
 
@@ -102,6 +101,8 @@ class FeatureMap:
             BusError: some element is outside the region.
         """
         depth, size = self.shape[2], self.dtype.itemsize
+        shape: tuple[int, ...]
+        strides: tuple[int, ...]
         for base, (top, bottom), (left, right) in self._tiles():
             rows, columns = bottom - top, right - left
             place = slice(top, bottom), slice(left, right)
@@ -120,7 +121,9 @@ class FeatureMap:
                 shape, strides = (rows, columns, rest), (self.stride_y, pixel, size)
                 yield (*place, slice(bricks * BRICK, depth)), self._view(memory, store, base, shape, strides)
 
-    def _view(self, memory: Memory, store: bool, base: int, shape, strides) -> np.ndarray:
+    def _view(
+        self, memory: Memory, store: bool, base: int, shape: tuple[int, ...], strides: tuple[int, ...]
+    ) -> np.ndarray:
         reach = [(count - 1) * stride for count, stride in zip(shape, strides, strict=True)]
         low = base + sum(min(0, step) for step in reach)
         high = base + sum(max(0, step) for step in reach) + self.dtype.itemsize

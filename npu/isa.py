@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Ethos-U command set as one table: opcodes, fields (bits[hi:lo]), enumerations and the families that
-have them.
+"""The Ethos-U command set as one table: opcodes, fields, enumerations, and the families that have them.
 
 Decoder, encoder, disassembler, register state and tests all read this table; nothing else knows a bit
 position.
@@ -93,9 +92,7 @@ class Upscale(enum.IntEnum):
 
 
 class OperandScale(enum.IntEnum):
-    """U55/U65 ADD and SUB: both operands scaled by 16 bits, or one by 32 bits and the other by a fixed
-    shift.
-    """
+    """U55/U65 ADD and SUB: both operands scaled by 16 bits, or one by 32 bits and one by a fixed shift."""
 
     BOTH_16 = 0
     OPA_32 = 1
@@ -260,8 +257,9 @@ class Field:
     enum: type[enum.IntEnum] | None = None
     signed: bool = False
 
-    @property
+    @cached_property
     def mask(self) -> int:
+        """Bits of the operand it covers."""
         return ((1 << (self.hi - self.lo + 1)) - 1) << self.lo
 
     def extract(self, operand: int) -> int:
@@ -269,9 +267,11 @@ class Field:
         value = (operand & self.mask) >> self.lo
         if self.signed and value >> (self.hi - self.lo):
             value -= 1 << (self.hi - self.lo + 1)
-        if self.enum is not None and value in self.enum._value2member_map_:
-            return self.enum(value)
-        return value
+        return self._members.get(value, value)
+
+    @cached_property
+    def _members(self) -> Mapping[int, int]:
+        return {} if self.enum is None else {int(member): member for member in self.enum}
 
     def insert(self, value: int) -> int:
         """The operand bits that hold `value`.

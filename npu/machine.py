@@ -120,7 +120,6 @@ class _Run:
     def __init__(self, config: NpuConfig, memory: Memory, commands: tuple[Command, ...]):
         self._state = RegisterState(config.family)
         self._execution = Execution(config, memory)
-        self._cores = config.cores
         self._commands = commands
         self._records: list[OpRecord] = []
         self._last: Operation | None = None
@@ -178,16 +177,16 @@ class _Run:
         if command.name == "OP_DMA_START":
             work: Operation | DmaTransfer = dma_transfer(self._state, command)
         else:
-            work = self._last = operation(self._state, command, self._cores)
+            work = self._last = operation(self._state, command)
         macs = EXECUTE[command.name](self._execution, work)
         read, written = self._execution.take_traffic()
-        mode = command.fields.get("mode")
+        mode = command.value("mode") if "mode" in command.spec.field else None
         self._records.append(
             OpRecord(
                 offset=command.offset,
                 name=command.name,
-                mode="" if mode is None else mode.name,
-                ifm_shape=work.ifm.shape if isinstance(work, Operation) and work.ifm else None,
+                mode=getattr(mode, "name", ""),
+                ifm_shape=work.ifm.shape if isinstance(work, Operation) else None,
                 ofm_shape=work.ofm_shape if isinstance(work, Operation) else None,
                 macs=macs,
                 bytes_read=read,
@@ -211,8 +210,8 @@ def execute(vela: VelaBin, config: NpuConfig, inputs: Sequence[np.ndarray]) -> l
         One signed integer array per output, of its element size and six-dimensional shape.
 
     Raises:
-        NpuError: a subclass, with opcode and byte offset where a command is at fault. ContainerError also for a
-            wrong number or size of inputs.
+        NpuError: a subclass, with opcode and byte offset where a command is at fault; ContainerError also
+            for a wrong number or size of inputs.
     """
     arrays = _regions(vela)
     memory = ArrayMemory(arrays)

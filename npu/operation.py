@@ -45,9 +45,7 @@ class Padding:
 
 @dataclass(frozen=True)
 class Accumulator:
-    """`source` is what it starts from; with `output` off it is kept for the next operation and nothing is
-    stored.
-    """
+    """`source` is what it starts from; with `output` off it is kept and nothing is stored."""
 
     bits: int
     source: isa.AccInput = isa.AccInput.RESET
@@ -112,23 +110,23 @@ class Operation:
 
     command: Command
     family: Family
-    ifm: FeatureMap | None
-    ifm2: FeatureMap | None
+    ifm: FeatureMap
     ofm: FeatureMap
     ofm_shape: tuple[int, int, int]
     ofm_block: tuple[int, int, int]
     blockdep: int
     transpose: isa.Transpose
     reverse: isa.Reverse
-    kernel: Kernel
-    padding: Padding
-    upscale: isa.Upscale
     accumulator: Accumulator
     activation: Activation
     ofm_scale: Scale
     per_channel: bool
-    operand_scales: tuple[Scale, Scale]
+    ifm2: FeatureMap | None = None
     ifm2_first: bool = False
+    operand_scales: tuple[Scale, Scale] = (Scale(), Scale())
+    kernel: Kernel = Kernel()
+    padding: Padding = Padding()
+    upscale: isa.Upscale = isa.Upscale.NONE
     weights: WeightSource | None = None
     resize: tuple[ResizeAxis, ResizeAxis] | None = None
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requantisation: multiply, round, shift right, with every rounding rule of the three families in one
-function.
+"""Requantisation: multiply, round, shift right, by every rounding rule of the three families.
 
 For a value v (the accumulator with its bias), multiplier m and shift s the result is `(v * m + r) >> s` with
 an arithmetic shift, where r depends on the rounding and on the sign of v, and is 0 for s = 0:
@@ -20,6 +19,7 @@ three of the rules: double, truncate (to zero) and natural.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -70,8 +70,7 @@ def rounding_terms(shift: int, rounding: Rounding, double_round: int = 0) -> tup
 
 
 def apply_scale(values: np.ndarray, scale: Scale, bound: int | None = None) -> np.ndarray:
-    """Scale int64 `values` of any magnitude; results beyond 2^62 saturate there. Returns int64 of the same
-    shape.
+    """Scale int64 `values` of any magnitude; results beyond 2^62 saturate there.
 
     Args:
         bound: a magnitude no value exceeds, where the caller knows one; else it is looked up.
@@ -102,9 +101,7 @@ def scaled_magnitude(bound: int, scale: Scale) -> int:
 def _multiply_shift_wide(
     values: np.ndarray, multiplier: int, shift: int, above: int, below: int
 ) -> np.ndarray:
-    """The same with products beyond 64 bits: v = high * 2^16 + low, and a shift of at least 16 done in two
-    steps.
-    """
+    """For products beyond 64 bits: v = high * 2^16 + low, and a shift of 16 or more in two steps."""
     if shift < _SPLIT_BITS:
         return _multiply_shift_exact(values, multiplier, shift, above, below)
     high = (values >> _SPLIT_BITS) * np.int64(multiplier)
@@ -128,9 +125,12 @@ def _multiply_shift_exact(
 # --- per-channel output scaling -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ChannelScales:
-    """Bias, multiplier and shift of every channel (or one for all): int64 arrays of equal length."""
+    """Bias, multiplier and shift of every channel (or one for all): int64 arrays of equal length.
+
+    Compared and hashed by content.
+    """
 
     bias: np.ndarray
     multiplier: np.ndarray
@@ -144,6 +144,17 @@ class ChannelScales:
         ones = np.ones(channels, np.int64)
         return cls(0 * ones, ones * scale.multiplier, ones * scale.shift, scale.rounding, scale.double_round)
 
+    @cached_property
+    def _content(self) -> tuple:
+        arrays = (self.bias.tobytes(), self.multiplier.tobytes(), self.shift.tobytes())
+        return *arrays, self.rounding, self.double_round
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ChannelScales) and self._content == other._content
+
+    def __hash__(self) -> int:
+        return hash(self._content)
+
     def with_bias(self, extra: np.ndarray) -> ChannelScales:
         """The same with `extra` (int64[channels]) added to the bias."""
         return replace(self, bias=self.bias + extra)
@@ -152,8 +163,9 @@ class ChannelScales:
 class Requantiser:
     """Output scaling of whole accumulator blocks: int64 in cache-sized pieces, constants folded once.
 
-    With P = max shift, every channel's (v*m + r) >> s equals (v * (m << P-s) + (r << P-s)) >> P, so bias, rounding
-    and zero point become one addend per channel and the shift a scalar, as long as the products fit 64 bits.
+    With P = max shift, every channel's (v*m + r) >> s equals (v * (m << P-s) + (r << P-s)) >> P, so bias,
+    rounding and zero point become one addend per channel and the shift a scalar, as long as the products fit
+    64 bits.
     """
 
     BLOCK = 1 << 14
@@ -209,7 +221,7 @@ class Requantiser:
         scratch = np.empty(block, np.int64)
         narrow = np.empty(block, np.int32) if plan and plan.narrow else None
         for start in range(0, len(acc), block):
-            values = scratch[: len(acc) - start]
+            values: np.ndarray = scratch[: len(acc) - start]
             values[...] = acc[start : start + block]
             if plan:
                 plan.apply(values)
@@ -233,10 +245,17 @@ class Requantiser:
             values[:, channel] = apply_scale(values[:, channel] + bias, scale) + self._zero_point
 
 
+@lru_cache(maxsize=1024)
+def requantiser(
+    scales: ChannelScales, zero_point: int, limits: tuple[int, int] | None, bound: int
+) -> Requantiser:
+    """A Requantiser, kept for the next operation or run with the same parameters."""
+    return Requantiser(scales, zero_point, limits, bound)
+
+
 @dataclass(frozen=True)
 class _Plan:
-    """Folded constants, one per channel or per element of a block: result = (v * multiplier + addend) >>
-    shift.
+    """Folded constants of a channel or element each: result = (v * multiplier + addend) >> shift.
 
     `negative` replaces the addend where v is below `threshold` (minus the bias); None when there is no
     difference.

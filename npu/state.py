@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Latched register state: commands set it, and an operation command reads an Operation or DmaTransfer out of
-it.
-"""
+"""Latched register state, and the Operation or DmaTransfer an operation command reads out of it."""
 
 from __future__ import annotations
 
+import enum
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,14 +28,16 @@ from npu.operation import (
 from npu.scaling import FROM_ROUND5X, Scale
 from npu.stream import Command
 
+E = TypeVar("E", bound=enum.IntEnum)
+
+Shape = tuple[int, int, int]
+
 LUT_BYTES = 2048
 _SLOT = 256
 
 
 class RegisterState:
-    """The registers of one family. All are zero after reset and keep their value from operation to
-    operation.
-    """
+    """The registers of one family: zero after reset, latched from operation to operation."""
 
     def __init__(self, family: Family):
         self.family = family
@@ -58,18 +60,22 @@ class RegisterState:
                 self._fields.pop((spec.name, field.name), None)
 
     def value(self, name: str, field: str = "value") -> int:
-        """Value of a register field, as its enumeration where it has one.
+        """Value of a register field."""
+        value = self._fields.get((name, field))
+        if value is None:
+            value = self._specs[name].field[field].extract(self._operands.get(name, 0))
+            self._fields[name, field] = value
+        return value
+
+    def choice(self, kind: type[E], name: str, field: str) -> E:
+        """Value of a register field that is an enumeration.
 
         Raises:
             NotModelled: the code is reserved.
         """
-        value = self._fields.get((name, field))
-        if value is None:
-            layout = self._specs[name].field[field]
-            value = layout.extract(self._operands.get(name, 0))
-            if layout.enum is not None and not isinstance(value, layout.enum):
-                raise NotModelled(f"{name}.{field} = {value} is reserved")
-            self._fields[name, field] = value
+        value = self.value(name, field)
+        if not isinstance(value, kind):
+            raise NotModelled(f"{name}.{field} = {value} is reserved")
         return value
 
 
@@ -89,21 +95,21 @@ def _signed16(value: int) -> int:
 
 def _storage(state: RegisterState, name: str) -> isa.Storage:
     if state.family is Family.U85:
-        return state.value(f"{name}_PRECISION", "storage")
+        return state.choice(isa.Storage, f"{name}_PRECISION", "storage")
     return isa.Storage.TILE_2X2
 
 
-def feature_map(state: RegisterState, name: str, shape: tuple[int, int, int]) -> FeatureMap:
+def feature_map(state: RegisterState, name: str, shape: Shape) -> FeatureMap:
     """The map `name` ("IFM", "IFM2", "OFM") of the given shape in memory."""
     dtype = element_type(state, f"{name}_PRECISION")
     zero_point = state.value(f"{name}_ZERO_POINT")
     return FeatureMap(
         shape=shape,
         dtype=dtype,
-        layout=state.value(f"{name}_PRECISION", "layout"),
+        layout=state.choice(isa.Layout, f"{name}_PRECISION", "layout"),
         storage=_storage(state, name),
         region=state.value(f"{name}_REGION", "region"),
-        bases=tuple(state.value(f"{name}_BASE{tile}", "address") for tile in range(4)),
+        bases=_bases(state, name),
         width0=state.value(f"{name}_WIDTH0_M1") + 1,
         height0=state.value(f"{name}_HEIGHT0_M1") + 1,
         height1=state.value(f"{name}_HEIGHT1_M1") + 1,
@@ -114,7 +120,12 @@ def feature_map(state: RegisterState, name: str, shape: tuple[int, int, int]) ->
     )
 
 
-def _ofm_shape(state: RegisterState) -> tuple[int, int, int]:
+def _bases(state: RegisterState, name: str) -> tuple[int, int, int, int]:
+    first, second, third, fourth = (state.value(f"{name}_BASE{tile}", "address") for tile in range(4))
+    return first, second, third, fourth
+
+
+def _ofm_shape(state: RegisterState) -> Shape:
     return (
         state.value("OFM_HEIGHT_M1") + 1,
         state.value("OFM_WIDTH_M1") + 1,
@@ -150,7 +161,7 @@ def _kernel(state: RegisterState) -> Kernel:
         stride_x=stride("x"),
         dilation_y=state.value("KERNEL_STRIDE", "dilation_y_m1") + 1,
         dilation_x=state.value("KERNEL_STRIDE", "dilation_x_m1") + 1,
-        order=state.value("KERNEL_STRIDE", "weight_order"),
+        order=state.choice(isa.WeightOrder, "KERNEL_STRIDE", "weight_order"),
     )
 
 
@@ -158,10 +169,8 @@ def _padding(state: RegisterState) -> Padding:
     return Padding(*(state.value(f"IFM_PAD_{side}") for side in ("TOP", "LEFT", "BOTTOM", "RIGHT")))
 
 
-def _window_input(
-    ofm: tuple[int, int, int], kernel: Kernel, pad: Padding, upscale: isa.Upscale, depth: int
-) -> tuple[int, int, int]:
-    """Shape of the IFM, which no register gives: what the windows reach, less the padding, before upscaling."""
+def _window_input(ofm: Shape, kernel: Kernel, pad: Padding, upscale: isa.Upscale, depth: int) -> Shape:
+    """Shape of the IFM, which no register gives: what the windows reach, without padding and upscaling."""
     factor = 1 if upscale is isa.Upscale.NONE else 2
     height = (ofm[0] - 1) * kernel.stride_y + kernel.height - pad.top - pad.bottom
     width = (ofm[1] - 1) * kernel.stride_x + kernel.width - pad.left - pad.right
@@ -176,18 +185,18 @@ def _accumulator(state: RegisterState) -> Accumulator:
         return Accumulator(40 if state.value("ACC_FORMAT", "format") else 32)
     return Accumulator(
         bits=48 if state.value("ACC_FORMAT", "format") else 32,
-        source=state.value("ACC_FORMAT", "input"),
-        output=state.value("ACC_FORMAT", "output") is isa.AccOutput.ENABLED,
-        microblock=state.value("ACC_FORMAT", "microblock").shape,
+        source=state.choice(isa.AccInput, "ACC_FORMAT", "input"),
+        output=state.choice(isa.AccOutput, "ACC_FORMAT", "output") is isa.AccOutput.ENABLED,
+        microblock=state.choice(isa.Microblock, "ACC_FORMAT", "microblock").shape,
     )
 
 
 def _ofm_scale(state: RegisterState) -> Scale:
     multiplier, shift = state.value("OFM_SCALE", "scale"), state.value("OFM_SCALE", "shift")
     if state.family is Family.U85:
-        rounding = state.value("OFM_SCALE", "rounding")
+        rounding = state.choice(isa.Rounding, "OFM_SCALE", "rounding")
         return Scale(multiplier, shift, rounding, state.value("OFM_SCALE", "double_round"))
-    return Scale(multiplier, shift, FROM_ROUND5X[state.value("OFM_PRECISION", "rounding")])
+    return Scale(multiplier, shift, FROM_ROUND5X[state.choice(isa.Round5x, "OFM_PRECISION", "rounding")])
 
 
 def _limits(dtype: np.dtype) -> tuple[int, int]:
@@ -227,7 +236,7 @@ def _table_bytes(table_input: np.dtype, output: np.dtype) -> int:
 
 
 def _activation85(state: RegisterState) -> Activation:
-    function, code = _FUNCTIONS85[state.value("ACTIVATION", "function")]
+    function, code = _FUNCTIONS85[state.choice(isa.Activation85, "ACTIVATION", "function")]
     ofm = element_type(state, "OFM_PRECISION")
     table_input = np.dtype(code) if code else None
     clip = None if state.value("ACTIVATION", "clip_off") else _clip(state, table_input or ofm)
@@ -241,9 +250,9 @@ _RANGES5X = {isa.ClipRange5x.UINT8: "u1", isa.ClipRange5x.INT8: "i1", isa.ClipRa
 
 
 def _activation5x(state: RegisterState) -> Activation:
-    code = state.value("ACTIVATION", "function")
+    code = state.choice(isa.Activation5x, "ACTIVATION", "function")
     ofm = element_type(state, "OFM_PRECISION")
-    clip_range = state.value("ACTIVATION", "clip_range")
+    clip_range = state.choice(isa.ClipRange5x, "ACTIVATION", "clip_range")
     clipped = ofm if clip_range is isa.ClipRange5x.OFM_PRECISION else np.dtype(_RANGES5X[clip_range])
     # A 32-bit result is not clipped: the two limits have 16 bits.
     clip = _clip(state, clipped) if clipped.itemsize < 4 else None
@@ -265,92 +274,68 @@ def _streams(state: RegisterState, prefixes: tuple[str, ...]) -> tuple[tuple[int
     )
 
 
-# Pools have no weights, but on U85 they may scale per channel.
-_WITH_STREAMS = frozenset({"OP_CONV", "OP_DEPTHWISE", "OP_POOL"})
-_WEIGHT_PREFIXES = ("WEIGHT", "WEIGHT1", "WEIGHT2", "WEIGHT3")
+_WEIGHT_PREFIXES = {
+    Family.U55: ("WEIGHT",),
+    Family.U65: ("WEIGHT", "WEIGHT1"),
+    Family.U85: ("WEIGHT", "WEIGHT1", "WEIGHT2", "WEIGHT3"),
+}
+_SCALE_PREFIXES = {Family.U55: ("SCALE",), Family.U65: ("SCALE", "SCALE1"), Family.U85: ("SCALE",)}
 
 
-def _weights(state: RegisterState, cores: int) -> WeightSource:
+def _weights(state: RegisterState) -> WeightSource:
+    """All streams the family has; an NPU of fewer cores reads the first ones."""
     coding, sparse = isa.WeightCoding.SWD, False
     if state.family is Family.U85:
-        coding = state.value("WEIGHT_FORMAT", "coding")
+        coding = state.choice(isa.WeightCoding, "WEIGHT_FORMAT", "coding")
         sparse = bool(state.value("WEIGHT_FORMAT", "sparse"))
-    scales = ("SCALE", "SCALE1") if state.family is Family.U65 and cores == 2 else ("SCALE",)
     return WeightSource(
         region=state.value("WEIGHT_REGION", "region"),
-        streams=_streams(state, _WEIGHT_PREFIXES[: 1 if coding is isa.WeightCoding.FWD else cores]),
+        streams=_streams(state, _WEIGHT_PREFIXES[state.family]),
         scale_region=state.value("SCALE_REGION", "region"),
-        scale_streams=_streams(state, scales),
+        scale_streams=_streams(state, _SCALE_PREFIXES[state.family]),
         coding=coding,
         sparse=sparse,
     )
 
 
-# --- elementwise operands -----------------------------------------------------------------------------------
+# --- elementwise --------------------------------------------------------------------------------------------
 
-
-def _broadcast(state: RegisterState, register: str, shape: tuple[int, int, int]) -> tuple[int, int, int]:
-    return tuple(
-        1 if state.value(register, axis) else extent for axis, extent in zip("hwc", shape, strict=True)
-    )
-
-
+UNARY = frozenset(
+    {isa.ElementwiseMode.ABS, isa.ElementwiseMode.CLZ, isa.ElementwiseMode.LRELU, isa.ElementwiseMode.NOT}
+)
 _IMPLIED_SHIFT = {1: 19, 2: 14}
 _DOUBLE_ROUND = {1: 20, 2: 15}
 
 
 def _operand_scales5x(state: RegisterState) -> tuple[Scale, Scale]:
-    """U55/U65 ADD and SUB: one operand scaled by 32 bits, the other shifted left by a fixed amount, or both
-    by 16.
-    """
-    mode = state.value("IFM_PRECISION", "scale_mode")
+    """U55/U65 ADD and SUB: one operand scaled by 32 bits, the other shifted left, or both by 16 bits."""
+    mode = state.choice(isa.OperandScale, "IFM_PRECISION", "scale_mode")
     multiplier, shift = state.value("OPA_SCALE", "scale"), state.value("OPA_SCALE", "shift")
     if mode is isa.OperandScale.BOTH_16:
         return Scale(multiplier), Scale(state.value("OPB_SCALE", "scale"))
     size = element_type(state, "IFM_PRECISION").itemsize
-    rounding = FROM_ROUND5X[state.value("IFM_PRECISION", "rounding")]
+    rounding = FROM_ROUND5X[state.choice(isa.Round5x, "IFM_PRECISION", "rounding")]
     scaled = Scale(multiplier, shift, rounding, _DOUBLE_ROUND.get(size, 15))
     shifted = Scale(1 << _IMPLIED_SHIFT.get(size, 14))
     return (scaled, shifted) if mode is isa.OperandScale.OPA_32 else (shifted, scaled)
 
 
-def _operand_scales85(state: RegisterState) -> tuple[Scale, Scale]:
-    return tuple(
-        Scale(
-            state.value(name, "scale"),
-            state.value(name, "shift"),
-            isa.Rounding(state.value(name, "rounding")),
-            state.value(name, "double_round"),
-        )
-        for name in ("IFM_SCALE", "IFM2_SCALE")
+def _input_scale85(state: RegisterState, name: str) -> Scale:
+    return Scale(
+        state.value(name, "scale"),
+        state.value(name, "shift"),
+        isa.Rounding(state.choice(isa.InputRounding, name, "rounding")),
+        state.value(name, "double_round"),
     )
 
 
-# --- the whole operation ------------------------------------------------------------------------------------
-
-UNARY = frozenset(
-    {isa.ElementwiseMode.ABS, isa.ElementwiseMode.CLZ, isa.ElementwiseMode.LRELU, isa.ElementwiseMode.NOT}
-)
-
-
-def _elementwise_inputs(state: RegisterState, command: Command, shape: tuple[int, int, int]) -> dict:
-    unary = command.value("mode") in UNARY
-    inputs: dict = {"ifm2": None}
-    if state.family is Family.U85:
-        for key, name in (("ifm", "IFM"),) if unary else (("ifm", "IFM"), ("ifm2", "IFM2")):
-            inputs[key] = _operand(state, name, shape, state.value(f"{name}_BROADCAST", "scalar"))
-        return inputs
-    inputs["ifm"] = feature_map(state, "IFM", shape)
-    if not unary:
-        inputs["ifm2"] = _operand(state, "IFM2", shape, state.value("IFM2_BROADCAST", "scalar"))
-        inputs["ifm2_first"] = bool(state.value("IFM2_BROADCAST", "reversed_operands"))
-    return inputs
-
-
-def _operand(state: RegisterState, name: str, shape: tuple[int, int, int], scalar: int) -> FeatureMap:
+def _operand(state: RegisterState, name: str, shape: Shape) -> FeatureMap:
     """An elementwise operand: of the OFM's shape, with broadcast axes of extent 1, or a scalar."""
-    if not scalar:
-        return feature_map(state, name, _broadcast(state, f"{name}_BROADCAST", shape))
+    register = f"{name}_BROADCAST"
+    if not state.value(register, "scalar"):
+        flags = [state.value(register, axis) for axis in "hwc"]
+        height, width, depth = (1 if flag else n for flag, n in zip(flags, shape, strict=True))
+        return feature_map(state, name, (height, width, depth))
     operand = feature_map(state, name, (1, 1, 1))
     if state.family is Family.U85:
         value = state.value("OP_SCALAR", "scalar")
@@ -361,95 +346,131 @@ def _operand(state: RegisterState, name: str, shape: tuple[int, int, int], scala
     return replace(operand, storage=isa.Storage.NONE, scalar=value)
 
 
+def _elementwise(state: RegisterState, command: Command, shape: Shape) -> dict[str, Any]:
+    binary = command.mode(isa.ElementwiseMode) not in UNARY
+    if state.family is Family.U85:
+        return {
+            "ifm": _operand(state, "IFM", shape),
+            "ifm2": _operand(state, "IFM2", shape) if binary else None,
+            "operand_scales": (_input_scale85(state, "IFM_SCALE"), _input_scale85(state, "IFM2_SCALE")),
+        }
+    return {
+        "ifm": feature_map(state, "IFM", shape),
+        "ifm2": _operand(state, "IFM2", shape) if binary else None,
+        "ifm2_first": binary and bool(state.value("IFM2_BROADCAST", "reversed_operands")),
+        "operand_scales": _operand_scales5x(state),
+    }
+
+
+# --- resize -------------------------------------------------------------------------------------------------
+
+
 def _resize_axis(state: RegisterState, axis: str) -> ResizeAxis:
     denominator = state.value(f"RESIZE_{axis}_SCALE_N_M1") + 1
-    whole, fraction = (
-        state.value(f"RESIZE_{axis}", "one_step_int"),
-        state.value(f"RESIZE_{axis}", "one_step_mod"),
-    )
-    return ResizeAxis(denominator, state.value(f"RESIZE_{axis}_OFFSET"), whole * denominator + fraction)
+    whole, rest = state.value(f"RESIZE_{axis}", "one_step_int"), state.value(f"RESIZE_{axis}", "one_step_mod")
+    return ResizeAxis(denominator, state.value(f"RESIZE_{axis}_OFFSET"), whole * denominator + rest)
 
 
-def _resize_inputs(state: RegisterState, shape: tuple[int, int, int]) -> dict:
+def _resize(state: RegisterState, command: Command, shape: Shape) -> dict[str, Any]:
+    """The kernel registers hold the extent of the IFM."""
     ifm = state.value("KERNEL_HEIGHT_M1") + 1, state.value("KERNEL_WIDTH_M1") + 1, shape[2]
     return {
         "ifm": feature_map(state, "IFM", ifm),
-        "ifm2": None,
         "resize": (_resize_axis(state, "Y"), _resize_axis(state, "X")),
     }
 
 
-_DEEP_POOLS = frozenset({isa.PoolMode.REDUCE_SUM})
+# --- windowed operations ------------------------------------------------------------------------------------
 
 
-def _window_inputs(
-    state: RegisterState, command: Command, shape, window: dict, accumulator: Accumulator
-) -> dict:
-    """Operands of convolutions and pools."""
-    deep = command.name == "OP_CONV" or (command.name == "OP_POOL" and command.value("mode") in _DEEP_POOLS)
-    depth = state.value("IFM_DEPTH_M1") + 1 if deep else shape[2]
-    inputs: dict = {"ifm": None, "ifm2": None}
-    if not (command.name == "OP_POOL" and command.value("mode") is isa.PoolMode.NONE):
-        kernel, padding, upscale = window["kernel"], window["padding"], window["upscale"]
-        inputs["ifm"] = feature_map(state, "IFM", _window_input(shape, kernel, padding, upscale, depth))
-    if accumulator.source is isa.AccInput.IFM2:
+def _windowed(state: RegisterState, shape: Shape, depth: int) -> dict[str, Any]:
+    """What convolutions and pools have in common."""
+    kernel, padding = _kernel(state), _padding(state)
+    upscale = state.choice(isa.Upscale, "IFM_UPSCALE", "mode")
+    inputs = {
+        "ifm": feature_map(state, "IFM", _window_input(shape, kernel, padding, upscale, depth)),
+        "kernel": kernel,
+        "padding": padding,
+        "upscale": upscale,
+    }
+    if _accumulator(state).source is isa.AccInput.IFM2:
         inputs["ifm2"] = feature_map(state, "IFM2", shape)
-    elif state.family is Family.U85 and command.name == "OP_CONV" and command.value("weights_ifm2"):
-        inputs["ifm2"] = feature_map(state, "IFM2", (1, shape[2], depth))
     return inputs
 
 
-def operation(state: RegisterState, command: Command, cores: int) -> Operation:
+def _conv(state: RegisterState, command: Command, shape: Shape) -> dict[str, Any]:
+    depth = state.value("IFM_DEPTH_M1") + 1
+    inputs = _windowed(state, shape, depth)
+    if not (state.family is Family.U85 and command.value("weights_ifm2")):
+        return inputs | {"weights": _weights(state)}
+    if "ifm2" in inputs:
+        raise NotModelled("IFM2 as weights and as accumulator")
+    return inputs | {"ifm2": feature_map(state, "IFM2", (1, shape[2], depth))}
+
+
+def _depthwise(state: RegisterState, command: Command, shape: Shape) -> dict[str, Any]:
+    return _windowed(state, shape, shape[2]) | {"weights": _weights(state)}
+
+
+def _pool(state: RegisterState, command: Command, shape: Shape) -> dict[str, Any]:
+    """Pools have no weights, but may take their scales from a stream."""
+    reduced = command.mode(isa.PoolMode) is isa.PoolMode.REDUCE_SUM
+    depth = state.value("IFM_DEPTH_M1") + 1 if reduced else shape[2]
+    return _windowed(state, shape, depth) | {"weights": _weights(state)}
+
+
+# --- the whole operation ------------------------------------------------------------------------------------
+
+_INPUTS = {
+    "OP_CONV": _conv,
+    "OP_DEPTHWISE": _depthwise,
+    "OP_POOL": _pool,
+    "OP_ELEMENTWISE": _elementwise,
+    "OP_RESIZE": _resize,
+}
+
+
+def operation(state: RegisterState, command: Command) -> Operation:
     """The operation that `command` starts with the registers as they are.
 
     Raises:
-        NotModelled: a reserved code, or a combination without known meaning. StreamError: impossible
-            geometry.
+        NotModelled: a reserved code, or a combination without known meaning.
     """
-    mode = command.fields.get("mode")
-    if mode is not None and not isinstance(mode, enum_of(command)):
-        raise NotModelled(f"mode {mode} is reserved")
-    is_u85 = state.family is Family.U85
     shape = _ofm_shape(state)
-    accumulator = _accumulator(state)
-    elementwise, resize = command.name == "OP_ELEMENTWISE", command.name == "OP_RESIZE"
-    windowed = not elementwise and not resize
-    window = {
-        "kernel": _kernel(state) if windowed else Kernel(),
-        "padding": _padding(state) if windowed else Padding(),
-        "upscale": state.value("IFM_UPSCALE", "mode"),
-    }
-    if elementwise:
-        inputs = _elementwise_inputs(state, command, shape)
-    elif resize:
-        inputs = _resize_inputs(state, shape)
-    else:
-        inputs = _window_inputs(state, command, shape, window, accumulator)
-    transpose = state.value("OFM_PRECISION", "transpose") if is_u85 else isa.Transpose.HWC
-    axes = TRANSPOSE_AXES[transpose]
+    inputs = _INPUTS[command.name](state, command, shape)
+    transpose, reverse = _reordering(state)
     return Operation(
         command=command,
         family=state.family,
-        ofm=feature_map(state, "OFM", tuple(shape[axis] for axis in axes)),
+        ofm=feature_map(state, "OFM", _permuted(shape, TRANSPOSE_AXES[transpose])),
         ofm_shape=shape,
-        ofm_block=tuple(state.value(f"OFM_BLK_{axis}_M1") + 1 for axis in ("HEIGHT", "WIDTH", "DEPTH")),
+        ofm_block=(_block(state, "HEIGHT"), _block(state, "WIDTH"), _block(state, "DEPTH")),
         blockdep=state.value("BLOCKDEP"),
         transpose=transpose,
-        reverse=state.value("OFM_PRECISION", "reverse") if is_u85 else isa.Reverse.NONE,
-        accumulator=accumulator,
-        activation=_activation85(state) if is_u85 else _activation5x(state),
+        reverse=reverse,
+        accumulator=_accumulator(state),
+        activation=_activation85(state) if state.family is Family.U85 else _activation5x(state),
         ofm_scale=_ofm_scale(state),
-        per_channel=state.value("OFM_PRECISION", "scale_mode") is isa.ScaleMode.PER_CHANNEL,
-        operand_scales=_operand_scales85(state) if is_u85 else _operand_scales5x(state),
-        weights=_weights(state, cores) if command.name in _WITH_STREAMS else None,
-        **window,
+        per_channel=state.choice(isa.ScaleMode, "OFM_PRECISION", "scale_mode") is isa.ScaleMode.PER_CHANNEL,
         **inputs,
     )
 
 
-def enum_of(command: Command):
-    """Enumeration of the command's mode field."""
-    return command.spec.field["mode"].enum
+def _reordering(state: RegisterState) -> tuple[isa.Transpose, isa.Reverse]:
+    if state.family is not Family.U85:
+        return isa.Transpose.HWC, isa.Reverse.NONE
+    return (
+        state.choice(isa.Transpose, "OFM_PRECISION", "transpose"),
+        state.choice(isa.Reverse, "OFM_PRECISION", "reverse"),
+    )
+
+
+def _permuted(shape: Shape, axes: Shape) -> Shape:
+    return shape[axes[0]], shape[axes[1]], shape[axes[2]]
+
+
+def _block(state: RegisterState, axis: str) -> int:
+    return state.value(f"OFM_BLK_{axis}_M1") + 1
 
 
 # --- DMA ----------------------------------------------------------------------------------------------------
@@ -459,7 +480,7 @@ def _dma_place(state: RegisterState, side: str, stride0: int, stride1: int, inde
     register = f"DMA0_{side}_REGION"
     return DmaPlace(
         region=state.value(register, "region"),
-        internal=state.value(register, "region_mode") is isa.RegionMode.INTERNAL,
+        internal=state.choice(isa.RegionMode, register, "region_mode") is isa.RegionMode.INTERNAL,
         address=state.value(f"DMA0_{side}", "address"),
         stride0=stride0,
         stride1=stride1,
@@ -475,7 +496,7 @@ def dma_transfer(state: RegisterState, command: Command) -> DmaTransfer:
     if state.family is Family.U55:
         mode = isa.StrideMode.D1
     else:
-        mode = state.value("DMA0_DST_REGION", "stride_mode")
+        mode = state.choice(isa.StrideMode, "DMA0_DST_REGION", "stride_mode")
     size0 = state.value("DMA0_SIZE0") if mode >= isa.StrideMode.D2 else 1
     size1 = state.value("DMA0_SIZE1") if mode is isa.StrideMode.D3 else 1
     # The source is contiguous; the destination skips after each row and after each plane.
@@ -493,15 +514,11 @@ def dma_transfer(state: RegisterState, command: Command) -> DmaTransfer:
 
 
 def _dma85(state: RegisterState, command: Command) -> DmaTransfer:
-    mode = state.value("DMA0_SRC_REGION", "stride_mode")
-    sides = {}
-    for side, key in (("SRC", "source"), ("DST", "destination")):
-        strides = [state.value(f"DMA0_{side}_STRIDE{level}", "stride") for level in (0, 1)]
-        indexed = bool(state.value(f"DMA0_{side}_REGION", "index_mode"))
-        sides[key] = _dma_place(state, side, *strides, indexed)
+    mode = state.choice(isa.StrideMode, "DMA0_SRC_REGION", "stride_mode")
     return DmaTransfer(
         command=command,
-        **sides,
+        source=_dma_place85(state, "SRC"),
+        destination=_dma_place85(state, "DST"),
         length=state.value("DMA0_LEN", "length"),
         size0=state.value("DMA0_SIZE0") if mode >= isa.StrideMode.D2 else 1,
         size1=state.value("DMA0_SIZE1") if mode is isa.StrideMode.D3 else 1,
@@ -510,3 +527,9 @@ def _dma85(state: RegisterState, command: Command) -> DmaTransfer:
         index_skip=state.value("DMA0_IDX_SKIP1", "stride"),
         index_max=state.value("DMA0_IDX_MAX", "length"),
     )
+
+
+def _dma_place85(state: RegisterState, side: str) -> DmaPlace:
+    stride0, stride1 = (state.value(f"DMA0_{side}_STRIDE{level}", "stride") for level in (0, 1))
+    indexed = bool(state.value(f"DMA0_{side}_REGION", "index_mode"))
+    return _dma_place(state, side, stride0, stride1, indexed)

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Command streams: the driver actions in front (COP1, COP2), the register commands, their encoding and
-listing.
-"""
+"""Command streams: driver header (COP1, COP2), register commands, encoding and listing."""
 
 from __future__ import annotations
 
+import enum
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 from npu import isa
 from npu.config import Family, from_config_word
-from npu.errors import StreamError
+from npu.errors import NotModelled, StreamError
+
+E = TypeVar("E", bound=enum.IntEnum)
 
 COP1_MAGIC = 0x31504F43  # "COP1"
 COP2_MAGIC = 0x32504F43  # "COP2"
@@ -62,7 +64,19 @@ class Command:
         return self.operand & ~self.spec.field_mask
 
     def value(self, field: str = "value") -> int:
+        """Value of a field, a member of its enumeration if it is a known code."""
         return self.spec.field[field].extract(self.operand)
+
+    def mode(self, kind: type[E]) -> E:
+        """The mode field of an operation.
+
+        Raises:
+            NotModelled: the code is reserved.
+        """
+        value = self.value("mode")
+        if not isinstance(value, kind):
+            raise NotModelled(f"mode {value} is reserved")
+        return value
 
 
 @dataclass(frozen=True)
@@ -203,8 +217,9 @@ def _locate_cop1(data: bytes) -> tuple[int, int, int, int]:
 
 
 def _locate_cop2(data: bytes) -> tuple[int, int, int, int]:
-    # "COP2", version, u64 size of what follows; one entry: u32 type 1, u32 length, metadata, 0xFF up to a multiple
-    # of 16, commands. Metadata: u32 length, "VEUM", version, length of the rest, CONFIG, ID, flags, staging size.
+    # "COP2", version, u64 size of what follows; one entry: u32 type 1, u32 length, metadata, 0xFF up to a
+    # multiple of 16, commands. Metadata: u32 length, "VEUM", version, length of the rest, CONFIG, ID, flags,
+    # staging size.
     total = _word(data, 8) | _word(data, 12) << 32
     end = 16 + total
     if end > len(data):
@@ -222,9 +237,7 @@ def _locate_cop2(data: bytes) -> tuple[int, int, int, int]:
 
 
 def disassemble(stream: CommandStream | Iterable[Command]) -> Iterator[str]:
-    """One line a command: byte offset, raw words, name, fields (enumerations by name), reserved bits if
-    set.
-    """
+    """One line a command: byte offset, raw words, name, fields, and reserved bits if any is set."""
     for item in stream.commands if isinstance(stream, CommandStream) else stream:
         payload = "        " if item.payload is None else f"{item.payload:08x}"
         text = [f"{item.offset:06x}  {item.word0:08x} {payload}  {item.name}"]

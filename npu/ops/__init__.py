@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations: each takes an Execution and an Operation (or DmaTransfer), does it, and returns its MAC
-count.
-"""
+"""The operations: each is given an Execution and an Operation or DmaTransfer, and returns its MAC count."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OP_CONV: accumulator = sum over kernel and IFM depth of (ifm - ifm zero point) * weight, + bias, output stage.
+"""OP_CONV: accumulator = sum over kernel and IFM depth of (ifm - ifm zero point) * weight.
 
 The zero point is folded into the bias (sum of the weights), so products are of raw elements; they are matrix
 products in a floating-point type wide enough for every partial sum to be exact.
@@ -23,7 +23,7 @@ _BLOCK = 1 << 18
 
 def execute(run: Execution, op: Operation) -> int:
     """Convolution with weights from a stream, or from IFM2 (matrix product, U85)."""
-    if op.command.fields.get("weights_ifm2"):
+    if op.weights is None:
         return _matmul(run, op)
     macs = _macs(op)
     weights = load_weights(run, op)
@@ -44,6 +44,7 @@ def _matmul(run: Execution, op: Operation) -> int:
     if op.kernel.taps != (1, 1):
         raise NotModelled(f"{op.kernel.taps[0]}x{op.kernel.taps[1]} kernel with weights from IFM2")
     macs = _macs(op)
+    assert op.ifm2 is not None, "npu.state gives a convolution without weights its IFM2"
     tensor = run.load(op.ifm2)[0].astype(np.int32) - op.ifm2.zero_point
     weights = prepare(tensor[:, None, None, :], element_magnitude(op.ifm.dtype))
     scales = ChannelScales.uniform(op.ofm_scale, op.ofm_shape[2])

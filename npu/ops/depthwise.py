@@ -46,8 +46,9 @@ def execute(run: Execution, op: Operation) -> int:
 def _block(op: Operation, data: np.ndarray, factors: list[np.ndarray], top: int, rows: int) -> np.ndarray:
     """Accumulators of output rows top to top + rows."""
     data = data[top * op.kernel.stride_y :]
-    acc = None
+    acc = np.zeros((rows, *op.ofm_shape[1:]), data.dtype)
+    product = np.empty_like(acc)
     for factor, (_, _, lines, columns) in zip(factors, taps(op), strict=True):
-        product = data[lines, columns][:rows] * factor
-        acc = product if acc is None else np.add(acc, product, out=acc)
+        np.multiply(data[lines, columns][:rows], factor, out=product)
+        acc += product
     return acc

@@ -57,7 +57,9 @@ def _indices(run: Execution, transfer: DmaTransfer) -> np.ndarray | None:
 
 def _addresses(transfer: DmaTransfer, place: DmaPlace, indices: np.ndarray | None) -> np.ndarray:
     """Byte offset of every row, int64[size1, size0]."""
-    column = indices if place.indexed else np.arange(transfer.size0, dtype=np.int64)
+    column = np.arange(transfer.size0, dtype=np.int64)
+    if place.indexed and indices is not None:
+        column = indices
     plane = np.arange(transfer.size1, dtype=np.int64)[:, None]
     return place.address + plane * place.stride1 + column * place.stride0 + np.zeros_like(plane)
 

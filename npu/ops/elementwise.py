@@ -7,6 +7,7 @@ U65 those of ADD and SUB. The result goes through the output stage.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,7 +32,7 @@ _SCALED_INPUTS = {
 
 def execute(run: Execution, op: Operation) -> int:
     """All modes, row block by row block."""
-    mode = op.command.value("mode")
+    mode = op.command.mode(Mode)
     operands = _operands(run, op, mode)
     height, width, depth = op.ofm_shape
     scales = ChannelScales.uniform(_output_scale(op, mode))
@@ -40,7 +41,7 @@ def execute(run: Execution, op: Operation) -> int:
     for top in range(0, height, step):
         shape = min(step, height - top), width, depth
         values = [operand.rows(top, shape[0]) for operand in operands]
-        result = _compute(mode, op, *values)
+        result = _COMPUTE[mode](op, values[0], values[-1])
         stage.rows(top, np.ascontiguousarray(np.broadcast_to(result, shape)))
     stage.close()
     return 0
@@ -51,8 +52,10 @@ def execute(run: Execution, op: Operation) -> int:
 
 @dataclass(frozen=True)
 class _Operand:
-    """Raw elements [h or 1, w or 1, c or 1] and what turns them into operand values; `bound` limits the
-    magnitude.
+    """Raw elements [h or 1, w or 1, c or 1] and what makes operand values of them.
+
+    `bound` is a magnitude that none exceeds before scaling.
+
     """
 
     elements: np.ndarray
@@ -114,22 +117,21 @@ def _output_scale(op: Operation, mode: Mode) -> Scale:
 # --- the operations -----------------------------------------------------------------------------------------
 
 
-def _compute(mode: Mode, op: Operation, a: np.ndarray, b: np.ndarray | None = None) -> np.ndarray:
-    if mode in _BINARY:
-        return _BINARY[mode](a, b)
-    if mode in (Mode.CMP_EQ, Mode.CMP_NE, Mode.CMP_GE, Mode.CMP_GT):
-        return -_COMPARE[mode](a, b).astype(np.int64)  # true is all ones
-    return _SPECIAL[mode](op, a, b)
+# Each takes the operation and both operands (a unary one gets its operand twice).
+_Rule = Callable[[Operation, np.ndarray, np.ndarray], np.ndarray]
 
 
-def _abs(op: Operation, a: np.ndarray, _) -> np.ndarray:
-    return np.abs(a)
+def _plain(function: np.ufunc) -> _Rule:
+    return lambda op, a, b: function(a, b)
 
 
-def _lrelu(op: Operation, a: np.ndarray, _) -> np.ndarray:
-    """U85 scales positive values by IFM_SCALE and negative ones by IFM2_SCALE; U55/U65 negative ones by
-    OFM_SCALE.
-    """
+def _mask(comparison: np.ufunc) -> _Rule:
+    """True is all ones."""
+    return lambda op, a, b: -comparison(a, b).astype(np.int64)
+
+
+def _lrelu(op: Operation, a: np.ndarray, _: np.ndarray) -> np.ndarray:
+    """U85: IFM_SCALE above zero, IFM2_SCALE below; U55 and U65: OFM_SCALE below zero."""
     if op.family is Family.U85:
         positive, negative = op.operand_scales
     else:
@@ -137,7 +139,7 @@ def _lrelu(op: Operation, a: np.ndarray, _) -> np.ndarray:
     return np.where(a < 0, apply_scale(a, negative), apply_scale(a, positive))
 
 
-def _clz(op: Operation, a: np.ndarray, _) -> np.ndarray:
+def _clz(op: Operation, a: np.ndarray, _: np.ndarray) -> np.ndarray:
     """Leading zeros of the 32-bit pattern: 31 minus the exponent, and 32 for zero."""
     if op.ifm.dtype.itemsize != 4:
         raise NotModelled(f"CLZ of {8 * op.ifm.dtype.itemsize}-bit elements")
@@ -175,38 +177,26 @@ def _div(op: Operation, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))
 
 
-def _not(op: Operation, a: np.ndarray, _) -> np.ndarray:
-    return ~a
-
-
-def _and_not(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return a & ~b
-
-
-_BINARY = {
-    Mode.MUL: np.multiply,
-    Mode.ADD: np.add,
-    Mode.SUB: np.subtract,
-    Mode.MIN: np.minimum,
-    Mode.MAX: np.maximum,
-    Mode.AND: np.bitwise_and,
-    Mode.OR: np.bitwise_or,
-    Mode.XOR: np.bitwise_xor,
-    Mode.AND_NOT: _and_not,
-}
-_COMPARE = {
-    Mode.CMP_EQ: np.equal,
-    Mode.CMP_NE: np.not_equal,
-    Mode.CMP_GE: np.greater_equal,
-    Mode.CMP_GT: np.greater,
-}
-_SPECIAL = {
-    Mode.ABS: _abs,
+_COMPUTE: dict[Mode, _Rule] = {
+    Mode.MUL: _plain(np.multiply),
+    Mode.ADD: _plain(np.add),
+    Mode.SUB: _plain(np.subtract),
+    Mode.MIN: _plain(np.minimum),
+    Mode.MAX: _plain(np.maximum),
     Mode.LRELU: _lrelu,
+    Mode.ABS: lambda op, a, _: np.abs(a),
     Mode.CLZ: _clz,
     Mode.SHR: _shr,
     Mode.SHL: _shl,
     Mode.LSR: _lsr,
     Mode.DIV: _div,
-    Mode.NOT: _not,
+    Mode.CMP_EQ: _mask(np.equal),
+    Mode.CMP_NE: _mask(np.not_equal),
+    Mode.CMP_GE: _mask(np.greater_equal),
+    Mode.CMP_GT: _mask(np.greater),
+    Mode.AND: _plain(np.bitwise_and),
+    Mode.OR: _plain(np.bitwise_or),
+    Mode.XOR: _plain(np.bitwise_xor),
+    Mode.NOT: lambda op, a, _: ~a,
+    Mode.AND_NOT: lambda op, a, b: a & ~b,
 }

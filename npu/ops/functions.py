@@ -59,9 +59,7 @@ def sigmoid(values: np.ndarray) -> np.ndarray:
 
 
 def tanh(values: np.ndarray) -> np.ndarray:
-    """Tanh of int64 values in units of 1 / (3 * 4096), result in units of 2^-15; tanh(x) = 2 * sigmoid(2x) -
-    1.
-    """
+    """Tanh of int64 values in units of 1 / (3 * 4096), result in units of 2^-15: 2 * sigmoid(2x) - 1."""
     result = _interpolated(np.abs(values), 8, 0xFFFF << 8)
     return np.where(values >= 0, result - (1 << 23) + 128, -result + (1 << 23) + 127) >> 8
 

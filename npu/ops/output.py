@@ -15,7 +15,7 @@ from npu.errors import NotModelled
 from npu.execution import Execution
 from npu.operation import Function, Operation
 from npu.ops import functions
-from npu.scaling import ChannelScales, Requantiser
+from npu.scaling import ChannelScales, requantiser
 
 
 class OutputStage:
@@ -39,12 +39,12 @@ class OutputStage:
         smooth = self._activation.function in (Function.TANH, Function.SIGMOID)
         self._type = np.dtype(np.int64) if smooth else self._activation.table_input or op.ofm.dtype
         limits = None if smooth else self._activation.clip
-        self._requantise = Requantiser(scales, op.ofm.zero_point, limits, bound)
+        self._requantise = requantiser(scales, op.ofm.zero_point, limits, bound)
 
     def rows(self, top: int, acc: np.ndarray) -> None:
         """Finish `acc` [rows, w, c] (exact integers of any type, C-contiguous) and store it at row `top`."""
         if self._limit is not None:
-            self._check_range(acc)
+            self._check_range(acc, self._limit)
         result = np.empty(acc.shape, self._type)
         self._requantise(acc.reshape(-1), result.reshape(-1))
         self._store.rows(top, self._activate(result))
@@ -53,15 +53,15 @@ class OutputStage:
         function = self._activation.function
         if function is Function.NONE:
             return values
-        if function is Function.TABLE:
+        if self._table is not None:
             return functions.lookup(values, self._table, self._op.ofm.dtype)
         smooth = functions.tanh if function is Function.TANH else functions.sigmoid
         limits = self._activation.clip or functions.INT16_LIMITS
         return np.clip(smooth(values), *limits).astype(self._op.ofm.dtype)
 
-    def _check_range(self, acc: np.ndarray) -> None:
+    def _check_range(self, acc: np.ndarray, limit: int) -> None:
         values = acc.astype(np.int64) + self._bias
-        if max(int(values.max()), -int(values.min())) > self._limit:
+        if max(int(values.max()), -int(values.min())) > limit:
             raise NotModelled(f"accumulator overflow beyond {self._op.accumulator.bits} bits")
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ def _accumulator_limit(op: Operation, scales: ChannelScales, bound: int) -> int 
 
 def _table(run: Execution, op: Operation) -> np.ndarray | None:
     activation = op.activation
-    if activation.function is not Function.TABLE:
+    if activation.table_input is None:
         return None
     if activation.table_input.itemsize > 1:
         return run.table(activation.table_offset, functions.TABLE16_BYTES).view("<i2").reshape(-1, 2)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OP_POOL: maximum, minimum, sum, average over the window; sum over depth; index of the maximum; or no
-pooling.
+"""OP_POOL: maximum, minimum, sum or average of a window, sum over depth, index of a maximum, or none.
 
 Elements lose the IFM zero point. Padding counts as zero in sums and is left out of maxima and minima. An
-average
-divides by the number of window elements inside the IFM wherever OFM_SCALE cannot hold the reciprocal: on U85 always,
-on U55 and U65 when there is padding. The division is a multiplication by a reciprocal a hair above 1/n,
-which makes
-halves round away from zero: with e the exponent of n - 1, scale (2^(N+e) + 2^e) / n and shift N + e, where N
-is 31 on U55 and U65 and 30 on U85.
+average divides by the number of window elements inside the IFM wherever OFM_SCALE cannot hold the reciprocal:
+on U85 always, on U55 and U65 when there is padding. The division is a multiplication by a reciprocal a hair
+above 1/n, which makes halves round away from zero: with e the exponent of n - 1, scale (2^(N+e) + 2^e) / n and
+shift N + e, where N is 31 on U55 and U65 and 30 on U85. That the hardware divides like this is a guess; it is
+what makes compiled networks equal to their definition.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -25,13 +25,13 @@ from npu.ops.weights import load_scales
 from npu.ops.window import accumulate, padded_input, taps
 from npu.scaling import ChannelScales, Scale, apply_scale
 
-_COMBINE = {PoolMode.MAX: np.maximum, PoolMode.MIN: np.minimum}
+_COMBINE: dict[PoolMode, np.ufunc] = {PoolMode.MAX: np.maximum, PoolMode.MIN: np.minimum}
 _RECIPROCAL_BITS = {Family.U55: 31, Family.U65: 31, Family.U85: 30}
 
 
 def execute(run: Execution, op: Operation) -> int:
     """All pooling modes."""
-    mode = op.command.value("mode")
+    mode = op.command.mode(PoolMode)
     if mode > PoolMode.REDUCE_SUM and op.family is not Family.U85:
         raise NotModelled(f"pooling mode {mode.name} on {op.family.name}")
     if mode is PoolMode.NONE:
@@ -53,7 +53,7 @@ def _none(run: Execution, op: Operation) -> None:
 
 
 def _scales(run: Execution, op: Operation, mode: PoolMode) -> ChannelScales:
-    """Per-channel bias and scale from the stream, or OFM_SCALE, or none where the average has divided already."""
+    """Per-channel bias and scale from the stream, or OFM_SCALE, or none after a division."""
     if op.per_channel:
         return load_scales(run, op)
     if mode is PoolMode.AVERAGE and _divides(op):
@@ -67,7 +67,7 @@ def _divides(op: Operation) -> bool:
 
 
 def _extreme(run: Execution, op: Operation) -> np.ndarray:
-    mode = op.command.value("mode")
+    mode = op.command.mode(PoolMode)
     info = np.iinfo(op.ifm.dtype)
     reduce, fill = (np.maximum, info.min) if mode is PoolMode.MAX else (np.minimum, info.max)
     return _reduce(op, padded_input(run, op, op.ifm.dtype, fill), reduce).astype(np.int64) - op.ifm.zero_point
@@ -77,16 +77,26 @@ def _reduce(op: Operation, data: np.ndarray, reduce: np.ufunc) -> np.ndarray:
     """Reduce over the window: along the rows first, then along the columns."""
     kernel = op.kernel
     height, width, _ = op.ofm_shape
-    result = None
-    for column in range(kernel.taps[1]):
-        left = column * kernel.dilation_x
-        part = data[:, left : left + (width - 1) * kernel.stride_x + 1 : kernel.stride_x]
-        result = part.copy() if result is None else reduce(result, part, out=result)
-    data, result = result, None
-    for row in range(kernel.taps[0]):
-        top = row * kernel.dilation_y
-        part = data[top : top + (height - 1) * kernel.stride_y + 1 : kernel.stride_y]
-        result = part.copy() if result is None else reduce(result, part, out=result)
+    rows = _folded(
+        reduce,
+        (
+            data[:, left : left + (width - 1) * kernel.stride_x + 1 : kernel.stride_x]
+            for left in range(0, kernel.width, kernel.dilation_x)
+        ),
+    )
+    return _folded(
+        reduce,
+        (
+            rows[top : top + (height - 1) * kernel.stride_y + 1 : kernel.stride_y]
+            for top in range(0, kernel.height, kernel.dilation_y)
+        ),
+    )
+
+
+def _folded(reduce: np.ufunc, parts: Iterator[np.ndarray]) -> np.ndarray:
+    result = next(parts).copy()
+    for part in parts:
+        reduce(result, part, out=result)
     return result
 
 
@@ -154,21 +164,19 @@ def _reduce_sum(run: Execution, op: Operation) -> np.ndarray:
 
 
 def _argmax(run: Execution, op: Operation) -> np.ndarray:
-    """Accumulator = index << 16 | value & 0xffff of the largest element along one axis; the lowest index wins.
+    """Accumulator = index << 16 | value & 0xffff of the largest element, the first of equal ones.
 
     OFM_SCALE then shifts the value out.
     """
-    along_x = op.command.value("mode") is PoolMode.ARGMAX_X
-    data = padded_input(run, op, np.int64, int(np.iinfo(op.ifm.dtype).min))
-    best = index = None
+    along_x = op.command.mode(PoolMode) is PoolMode.ARGMAX_X
+    lowest = int(np.iinfo(op.ifm.dtype).min)
+    data = padded_input(run, op, np.int64, lowest)
+    best = np.full(op.ofm_shape, lowest - 1, np.int64)
+    index = np.zeros(op.ofm_shape, np.int64)
     for row, column, lines, columns in taps(op):
         part = data[lines, columns]
-        position = column if along_x else row
-        if best is None:
-            best, index = part.copy(), np.zeros(part.shape, np.int64)
-            continue
         better = part > best
-        best[better], index[better] = part[better], position
+        best[better], index[better] = part[better], column if along_x else row
     return index << 16 | best & 0xFFFF
 
 

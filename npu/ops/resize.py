@@ -23,9 +23,10 @@ _ACC_SHIFT = 16
 
 def execute(run: Execution, op: Operation) -> int:
     """Bilinear and nearest; the meaning of the replicate mode is not published."""
-    mode = op.command.value("mode")
+    mode = op.command.mode(ResizeMode)
     if mode is ResizeMode.REPLICATE:
         raise NotModelled("resize mode REPLICATE")
+    assert op.resize is not None, "npu.state gives a resize its axes"
     data = run.load(op.ifm).astype(np.int64) - op.ifm.zero_point
     for axis in (0, 1):
         interpolate = _nearest if mode is ResizeMode.NEAREST else _bilinear

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights and scales of an operation: fetched, decoded by npu.weights, and prepared for exact matrix
-products.
-"""
+"""Weights and scales of an operation, decoded and prepared for exact matrix products."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ import numpy as np
 from npu import isa
 from npu.config import NpuConfig
 from npu.execution import Execution
-from npu.operation import Operation
+from npu.operation import Operation, WeightSource
 from npu.scaling import ChannelScales
 from npu.weights import Traversal, WeightFormat, WeightLayout, decode_scales, decode_weights
 
@@ -71,9 +69,14 @@ def _fetch(run: Execution, region: int, streams: tuple[tuple[int, int], ...]) ->
     return tuple(run.bytes_at(region, base, length) if length else b"" for base, length in streams)
 
 
+def _source(op: Operation) -> WeightSource:
+    assert op.weights is not None, "npu.state gives convolutions and pools a weight source"
+    return op.weights
+
+
 def load_weights(run: Execution, op: Operation) -> PreparedWeights:
     """The operation's weight tensor out of its weight streams."""
-    source = op.weights
+    source = _source(op)
     depthwise = op.command.name == "OP_DEPTHWISE"
     if depthwise:
         traversal = Traversal.DEPTHWISE
@@ -98,7 +101,8 @@ def load_weights(run: Execution, op: Operation) -> PreparedWeights:
         ofm_block_depth=op.ofm_block[2],
         microblock=op.accumulator.microblock,
     )
-    streams = _fetch(run, source.region, source.streams)
+    count = 1 if source.coding is isa.WeightCoding.FWD else run.config.cores
+    streams = _fetch(run, source.region, source.streams[:count])
     return _prepare(layout, streams, element_magnitude(op.ifm.dtype))
 
 
@@ -108,7 +112,8 @@ def load_scales(run: Execution, op: Operation) -> ChannelScales:
     The rounding rule is the register's. With global scaling the register also gives multiplier and shift.
     """
     depth = op.ofm_shape[2]
-    streams = _fetch(run, op.weights.scale_region, op.weights.scale_streams)
+    source = _source(op)
+    streams = _fetch(run, source.scale_region, source.scale_streams[: run.config.cores])
     scales = _scales(run.config, depth, op.accumulator.bits, streams)
     rule = op.ofm_scale
     if op.per_channel:

@@ -17,11 +17,10 @@ from npu.scaling import ChannelScales, magnitude
 
 
 def padded_input(run: Execution, op: Operation, dtype: type | np.dtype, fill: int) -> np.ndarray:
-    """The IFM as the windows see it, [(oh - 1) * stride + kh, (ow - 1) * stride + kw, c], with `fill` around
-    it.
+    """The IFM with padding of `fill`: [(oh - 1) * stride + kh, (ow - 1) * stride + kw, c].
 
-    Upscaling doubles both axes: by repeating, or by putting elements of value `fill` in between. The IFM may be
-    empty: a window then lies in the padding alone (edges of a transposed convolution).
+    Upscaling doubles both axes: by repeating, or by putting elements of value `fill` in between. The IFM may
+    be empty: a window then lies in the padding alone (edges of a transposed convolution).
     """
     kernel, pad = op.kernel, op.padding
     height, width, _ = op.ofm_shape
@@ -80,7 +79,8 @@ def accumulate(
     """Output stage for a whole int64 accumulator [h, w, c], joined with what it has to start from.
 
     U85 can start from the accumulator the operation before kept, or from IFM2, and can keep the accumulator
-    for the next operation instead of storing a result. `combine` is how a new value joins: sum, maximum or minimum.
+    for the next operation instead of storing a result. `combine` is how a new value joins: sum, maximum or
+    minimum.
     """
     source = op.accumulator.source
     if source is isa.AccInput.IFM2:
@@ -93,11 +93,13 @@ def accumulate(
     if not op.accumulator.output:
         run.accumulator = acc
         return
-    stage = OutputStage(run, op, scales, magnitude(acc))
+    # A power of two: one requantiser then serves many operations.
+    stage = OutputStage(run, op, scales, 1 << magnitude(acc).bit_length())
     stage.rows(0, np.ascontiguousarray(acc))
     stage.close()
 
 
 def ifm2_accumulator(run: Execution, op: Operation) -> np.ndarray:
     """Accumulator values [h, w, c] loaded from IFM2."""
+    assert op.ifm2 is not None, "npu.state gives an operation with this accumulator source its IFM2"
     return run.load(op.ifm2).astype(np.int64) - op.ifm2.zero_point
