@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Callable, Mapping
 
+from fvp.platform import Deadline
 from fvp.virtual.boards import Board, DeviceSlot
 from fvp.virtual.cpu import (
     EXC_RETURN_FIRST,
@@ -46,6 +48,7 @@ class Machine:
         image: the firmware the guest runs.
         memory: the guest's memory.
         console: where the UART goes.
+        deadline: ends NPU jobs that take too long.
 
     Attributes:
         npu: the NPU device, with the jobs it has run.
@@ -53,9 +56,16 @@ class Machine:
     """
 
     def __init__(
-        self, board: Board, npu: NpuConfig, image: Image, memory: GuestMemory, console: Console
+        self,
+        board: Board,
+        npu: NpuConfig,
+        image: Image,
+        memory: GuestMemory,
+        console: Console,
+        deadline: Deadline,
     ) -> None:
-        self._board, self._image, self._memory, self._console = board, image, memory, console
+        self._board, self._image, self._memory = board, image, memory
+        self._console, self._deadline = console, deadline
         self._clock, self._nvic, self._bus = Clock(), Nvic(), Bus()
         self._accesses: dict[int, Access] = {}
         self._systick = SysTick(self._clock, lambda: self._nvic.pend(SYSTICK))
@@ -68,7 +78,8 @@ class Machine:
         """The model of a device."""
         if slot.model == "ethos-u":
             irq = slot.irq or 0
-            system = SystemMemory(self._board.memories, self._memory)
+            keep_going = functools.partial(self._deadline.remaining, "the NPU was running")
+            system = SystemMemory(self._board.memories, self._memory, keep_going)
             self.npu = EthosU(npu, system, lambda level: self._nvic.set_line(irq, level))
             return self.npu
         models: Mapping[str, Callable[[], Device]] = {

@@ -190,7 +190,7 @@ class _Run:
         client.handshake()
         self._firmware.load(memory, prepared.program, prepared.inputs, specs)
         npu = npu_config(self._job.target)
-        machine = Machine(prepared.board, npu, prepared.image, memory, self._console)
+        machine = Machine(prepared.board, npu, prepared.image, memory, self._console, deadline)
         machine.run(client, self._firmware.hooks(self._console))
         return machine, *self._firmware.outputs(memory, specs)
 

@@ -64,7 +64,7 @@ def run(source: str, folder: Path, seconds: float = 20, dump: int = 0) -> tuple[
     image = Image(folder / "guest.elf", folder / "guest.axf", "", CODE, {"reset": CODE + 128})
     console = Console()
     with running(code, folder, seconds) as (qemu, client):
-        machine = Machine(BOARD, npu_config("ethos-u85-256"), image, qemu.memory, console)
+        machine = Machine(BOARD, npu_config("ethos-u85-256"), image, qemu.memory, console, Deadline(seconds))
         machine.run(client, {})
         return console.text, qemu.memory.read(RAM, dump)
 

@@ -56,7 +56,7 @@ ACCESSES = st.lists(
 @given(ACCESSES)
 def test_equals_plain_arrays(accesses: list[tuple[str, int, int, int]]) -> None:
     guest, plain = Guest(), Guest()
-    system = SystemMemory(RAMS, guest)
+    system = SystemMemory(RAMS, guest, int)
     regions = system.regions(BASES)
     for number, (kind, region, offset, size) in enumerate(accesses):
         data = np.full(size, number, np.uint8)
@@ -78,7 +78,7 @@ def test_equals_plain_arrays(accesses: list[tuple[str, int, int, int]]) -> None:
 
 def test_cpu_stores_between_jobs_are_seen() -> None:
     guest = Guest()
-    system = SystemMemory(RAMS, guest)
+    system = SystemMemory(RAMS, guest, int)
     system.regions(BASES).read(0, 0, 16)
     system.flush()
     guest.write(0x1000_0000, np.full(16, 7, np.uint8))
@@ -87,7 +87,7 @@ def test_cpu_stores_between_jobs_are_seen() -> None:
 
 def test_only_what_is_stored_goes_back() -> None:
     guest = Guest()
-    system = SystemMemory(RAMS, guest)
+    system = SystemMemory(RAMS, guest, int)
     regions = system.regions(BASES)
     for start in (100, 110, 0x2_0000, 120):
         regions.write(0, start, np.zeros(10, np.uint8))
@@ -101,7 +101,7 @@ def test_only_what_is_stored_goes_back() -> None:
     [(0, 0x3_0000 - 4, 8), (0, -1, 4), (2, 0x1_8000, 1), (5, 0, 4), (0, 1 << 40, 1)],
 )
 def test_outside_the_memories_is_a_bus_error(region: int, offset: int, size: int) -> None:
-    regions = SystemMemory(RAMS, Guest()).regions(BASES)
+    regions = SystemMemory(RAMS, Guest(), int).regions(BASES)
     with pytest.raises(BusError) as caught:
         regions.read(region, offset, size)
     assert (caught.value.region, caught.value.address, caught.value.size) == (region, offset, size)
@@ -109,7 +109,7 @@ def test_outside_the_memories_is_a_bus_error(region: int, offset: int, size: int
 
 def test_job_with_a_bad_queue_address_sets_the_bus_error_and_interrupts() -> None:
     levels: list[bool] = []
-    device = EthosU(npu_config("ethos-u55-128"), SystemMemory(RAMS, Guest()), levels.append)
+    device = EthosU(npu_config("ethos-u55-128"), SystemMemory(RAMS, Guest(), int), levels.append)
     device.write(Reg.QBASE_LO, 4, 0x3000_0000)
     device.write(Reg.QSIZE, 4, 64)
     device.write(Reg.CMD, 4, Cmd.RUN)
@@ -117,3 +117,12 @@ def test_job_with_a_bad_queue_address_sets_the_bus_error_and_interrupts() -> Non
     assert isinstance(device.jobs[0].fault, BusError) and device.jobs[0].result is None
     device.write(Reg.CMD, 4, Cmd.CLEAR_IRQ)
     assert levels[-1] is False
+
+
+def test_job_that_takes_too_long_is_ended_by_its_next_access() -> None:
+    def late() -> None:
+        raise TimeoutError
+
+    system = SystemMemory(RAMS, Guest(), late)
+    with pytest.raises(TimeoutError):
+        system.regions(BASES).read(0, 0, 1)

@@ -87,10 +87,16 @@ def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 class SystemMemory:
-    """The board's RAM as the NPU's bus masters reach it."""
+    """The board's RAM as the NPU's bus masters reach it.
 
-    def __init__(self, memories: Sequence[Ram], guest: Guest) -> None:
-        self._memories, self._guest = memories, guest
+    Args:
+        memories: the RAMs.
+        guest: where their contents are.
+        keep_going: called at every access; may raise what is to end a job that runs too long.
+    """
+
+    def __init__(self, memories: Sequence[Ram], guest: Guest, keep_going: Callable[[], object]) -> None:
+        self._memories, self._guest, self._keep_going = memories, guest, keep_going
         self._shadows: dict[str, _Shadow] = {}
 
     def fetch(self, address: int, size: int) -> bytes:
@@ -117,6 +123,7 @@ class SystemMemory:
         Raises:
             BusError: no RAM holds them all; it names `region` and `offset`.
         """
+        self._keep_going()
         address = base + offset
         for ram in self._memories:
             if ram.base <= address and address + size <= ram.end and offset >= 0:
