@@ -7,6 +7,7 @@ The options keep the names of ExecuTorch's aot_arm_compiler; quantising and dele
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import sys
@@ -25,6 +26,7 @@ if __name__ == "__main__":
 
 from aot.targets import DEFAULT_TARGET, find_targets
 from report.arguments import Parser, guarded
+from report.compile_report import SCHEMA_VERSION
 from report.errors import EnvironmentError_, UsageError
 from report.quiet import quiet
 
@@ -123,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             print(_summary(report), flush=True)
     if args.json:
-        print(json.dumps({"schema_version": 1, "reports": reports}, indent=2))
+        print(json.dumps({"schema_version": SCHEMA_VERSION, "reports": reports}, indent=2))
     return 0
 
 
@@ -144,12 +146,14 @@ def compile_models(args: argparse.Namespace) -> Iterator[tuple[Path, dict[str, A
     from aot.models import load_model
     from aot.pipeline import Compiler
 
-    model = load_model(args.model or DEFAULT_MODEL, args.model_input)
     options = _options(args)
+    with contextlib.redirect_stdout(sys.stderr):  # stdout is for results, whatever a model file prints
+        model = load_model(args.model or DEFAULT_MODEL, args.model_input)
     jobs = _jobs(args, model.name, targets, options)
     compiler = Compiler(model, options, _say)
     for job in jobs:
-        report = compiler.compile(job)
+        with contextlib.redirect_stdout(sys.stderr):
+            report = compiler.compile(job)
         _say(f"wrote {job.pte} and {job.report_path.name}")
         yield job.pte, report
 
@@ -178,7 +182,7 @@ def _say(line: str) -> None:
 def _import_tools() -> None:
     """Import ExecuTorch and Vela once, without the notices that torch and torchao print while loading."""
     warnings.filterwarnings("ignore", category=FutureWarning)
-    for module in ("executorch", "ethosu.vela", "tosa_serializer"):
+    for module in ("torch", "executorch", "ethosu.vela", "tosa_serializer"):
         if _missing(module):
             raise EnvironmentError_(f"no module {module!r}", where="compile", hint=_EXTRA)
     with quiet():

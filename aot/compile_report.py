@@ -27,9 +27,8 @@ from aot.vela_run import VelaRun
 from npu.config import NpuConfig
 from npu.container import VelaBin, parse_velabin
 from report import pte as pte_format
+from report.compile_report import SCHEMA_VERSION
 from report.record import tool_version
-
-SCHEMA_VERSION = 1
 
 _TOOLS = ("torch", "executorch", "ethos-u-vela", "tosa-tools", "torchao", "numpy")
 

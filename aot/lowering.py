@@ -71,6 +71,7 @@ def compile_spec(
     if debug_mode:
         spec.dump_intermediate_artifacts_to(str(debug_folder))
         spec.dump_debug_info(EthosUCompileSpec.DebugMode[debug_mode.upper()])
+    spec._get_pass_pipeline_config()  # set on first use, and then recorded in the .pte: always use it
     return spec
 
 
@@ -94,9 +95,17 @@ def partition(exported: ExportedProgram, spec: EthosUCompileSpec, *, delegate: b
 
 
 def finish(
-    partitioned: Partitioned, spec: EthosUCompileSpec, settings: VelaSettings, folder: Path
+    partitioned: Partitioned,
+    spec: EthosUCompileSpec,
+    settings: VelaSettings,
+    folder: Path,
+    *,
+    keep_all: bool = False,
 ) -> Lowered:
     """Run Vela for the target of `spec` and serialise; its files go to ``folder/delegate_N``.
+
+    Args:
+        keep_all: keep every file of Vela's, not only those that a report names.
 
     Raises:
         CompileError: Vela refuses a partition, or an operator on the CPU has no kernel.
@@ -106,34 +115,26 @@ def finish(
 
     with _one_line_errors():
         edge = partitioned.edge.transform([ReplaceQuantNodesPass()])
-        runs = _compile_delegates(edge, partitioned, spec, settings, folder)
+        runs = []
+        for index, io in enumerate(partitioned.placement.delegates):
+            lowered = getattr(edge.exported_program().graph_module, io.attribute)
+            tosa = partitioned.tosa[int(lowered.processed_bytes)]
+            vela_folder = folder / f"delegate_{index}"
+            runs.append(run_vela(tosa, spec.compiler_flags, settings, vela_folder, keep_all=keep_all))
+            _set_delegate(edge, io.attribute, runs[-1].blob, spec)
         program = edge.to_executorch(config=ExecutorchBackendConfig(extract_delegate_segments=False))
-    return Lowered(edge, program, runs)
+    return Lowered(edge, program, tuple(runs))
 
 
-def _compile_delegates(
-    edge: EdgeProgramManager,
-    partitioned: Partitioned,
-    spec: EthosUCompileSpec,
-    settings: VelaSettings,
-    folder: Path,
-) -> tuple[VelaRun, ...]:
-    """Replace each delegate of `edge` by one with Vela's result; Vela runs in the order of execution."""
+def _set_delegate(edge: EdgeProgramManager, attribute: str, blob: bytes, spec: EthosUCompileSpec) -> None:
+    """Give the delegate called `attribute` its compiled bytes, and the specification they were made with."""
     from executorch.exir.lowered_backend_module import LoweredBackendModule
 
-    runs: list[VelaRun] = []
     graph_module = edge.exported_program().graph_module
-    for io in partitioned.placement.delegates:
-        lowered = getattr(graph_module, io.attribute)
-        tosa = partitioned.tosa[int(lowered.processed_bytes)]
-        run = run_vela(tosa, list(spec.compiler_flags), settings, folder / f"delegate_{len(runs)}")
-        compiled = LoweredBackendModule(
-            lowered.original_module, lowered.backend_id, run.blob, spec._to_list()
-        )
-        compiled.meta = lowered.meta
-        setattr(graph_module, io.attribute, compiled)
-        runs.append(run)
-    return tuple(runs)
+    lowered = getattr(graph_module, attribute)
+    compiled = LoweredBackendModule(lowered.original_module, lowered.backend_id, blob, spec._to_list())
+    compiled.meta = lowered.meta
+    setattr(graph_module, attribute, compiled)
 
 
 @contextlib.contextmanager

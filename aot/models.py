@@ -6,6 +6,7 @@ All become one `Model`: a module or an exported program, with example inputs and
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import importlib.util
@@ -126,7 +127,7 @@ def _from_module(name: str, file: ModuleType, inputs: tuple[Any, ...] | None) ->
         name=name,
         sha256=_digest(module.state_dict(), Path(where).read_bytes()),
         inputs=inputs if inputs is not None else _as_tuple(file.ModelInputs, where),
-        module=_without_guards(module).eval(),
+        module=_ready(module),
         kwargs=dict(getattr(file, "ModelKwargs", {})),
         labels=tuple(getattr(file, "Labels", ())),
         preprocessing=getattr(file, "Preprocessing", None),
@@ -164,7 +165,7 @@ def _from_pickle(source: str, inputs: tuple[Any, ...] | None) -> Model:
             hint="save the module itself, or write a model file with ModelUnderTest",
         )
     data = Path(source).read_bytes()
-    return Model(Path(source).stem, _digest({}, data), inputs, module=_without_guards(module).eval())
+    return Model(Path(source).stem, _digest({}, data), inputs, module=_ready(module))
 
 
 def _from_torchvision(source: str, inputs: tuple[Any, ...] | None) -> Model:
@@ -190,14 +191,21 @@ def _from_torchvision(source: str, inputs: tuple[Any, ...] | None) -> Model:
     return Model(name, _digest(module.state_dict(), b""), inputs or (example,), module=module)
 
 
-def _without_guards(module: torch.nn.Module) -> torch.nn.Module:
-    """Drop the `_guards_fn` call that `ExportedProgram.module()` adds: Arm's passes cannot read it."""
-    if isinstance(module, torch.fx.GraphModule) and hasattr(module, "_guards_fn"):
+def _ready(module: torch.nn.Module) -> torch.nn.Module:
+    """`module` in eval mode, without the guards that `ExportedProgram.module()` adds.
+
+    Arm's passes cannot read the guards; an exported module has its mode fixed and refuses `eval`.
+    """
+    if not isinstance(module, torch.fx.GraphModule):
+        return module.eval()
+    if hasattr(module, "_guards_fn"):
         for node in list(module.graph.nodes):
             if node.op == "call_module" and node.target == "_guards_fn":
                 module.graph.erase_node(node)
         delattr(module, "_guards_fn")
         module.recompile()
+    with contextlib.suppress(NotImplementedError):
+        module.eval()
     return module
 
 

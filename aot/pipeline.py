@@ -25,6 +25,7 @@ from aot.quantize import Dtype, export, is_quantized, quantize, reference_output
 from aot.summary import fallback_table
 from aot.vela_config import VelaSettings
 from npu.config import NpuConfig
+from report import compile_report
 from report.errors import CompileError
 from report.preprocess import ImagePreprocessing, parse_preprocessing
 
@@ -70,7 +71,7 @@ class Job:
     @property
     def report_path(self) -> Path:
         """The compile report, beside the .pte and with its stem."""
-        return self.pte.with_suffix(".report.json")
+        return compile_report.path_for(self.pte)
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,13 @@ class Compiler:
         for index, tosa in enumerate(ready.partitioned.tosa):
             self.say(f"vela for {job.target.name}: delegate {index}, {len(tosa):,} bytes of TOSA")
         with self._timed("vela_and_serialisation"):
-            lowered = lowering.finish(ready.partitioned, spec, job.settings, job.artefacts)
+            lowered = lowering.finish(
+                ready.partitioned,
+                spec,
+                job.settings,
+                job.artefacts,
+                keep_all=self.options.keep_intermediates,
+            )
         self._write_program(job, ready, lowered)
         return self._write_report(job, ready, lowered)
 

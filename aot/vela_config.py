@@ -77,14 +77,16 @@ def _find_ini(config: str | None) -> tuple[str, Path]:
 
     name = config or DEFAULT_INI
     bundled = Path(next(iter(ethosu.__path__))) / "config_files" / name
-    path = bundled if bundled.is_file() else Path(name)
+    if bundled.is_file() and not Path(name).is_absolute():
+        return name, bundled
+    path = Path(name)
     if not path.is_file():
         raise UsageError(
             f"no such Vela configuration file: {name}",
             where="--config",
             hint=f"give an .ini file, or leave the option out for Vela's own {DEFAULT_INI}",
         )
-    return (name if path == bundled else path.name.replace(" ", "_")), path
+    return path.name.replace(" ", "_"), path
 
 
 def _read_ini(path: Path) -> configparser.ConfigParser:

@@ -16,6 +16,7 @@ from report.errors import CompileError
 from report.quiet import Captured, quiet
 
 _LOG = "vela.log"
+_INI = "vela.ini"
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,14 @@ class VelaRun:
         return next((self.folder / "output").glob("*_summary_*.csv"), None)
 
 
-def run_vela(tosa: bytes, flags: list[str], settings: VelaSettings, folder: Path) -> VelaRun:
+def run_vela(
+    tosa: bytes, flags: list[str], settings: VelaSettings, folder: Path, *, keep_all: bool = False
+) -> VelaRun:
     """Compile the TOSA flatbuffer `tosa`; Vela's files go to `folder`, which is replaced.
 
     Args:
         flags: Vela's command line as ExecuTorch's compile specification has it.
+        keep_all: also keep what is only a copy: the configuration file and the result as .npz.
 
     Raises:
         CompileError: Vela refuses the graph or its options.
@@ -58,6 +62,9 @@ def run_vela(tosa: bytes, flags: list[str], settings: VelaSettings, folder: Path
     with _working_folder(folder) as work:
         arguments = _readable_config(flags, settings, work)
         result = vela_compile(tosa, arguments, intermediate_path=str(work))
+        if not keep_all:
+            for copy in (work / _INI, work / "output" / "out_vela.npz"):
+                copy.unlink()
     return VelaRun(result.processed_bytes, folder, time.monotonic() - start)
 
 
@@ -71,7 +78,7 @@ def _working_folder(folder: Path) -> Iterator[Path]:
     work = Path(tempfile.mkdtemp(prefix="vela_"))
     printed = Captured()
     try:
-        with quiet() as printed:
+        with quiet() as printed, open(1, "w", closefd=False) as stdout, contextlib.redirect_stdout(stdout):
             yield work
     except (Exception, SystemExit) as error:
         raise CompileError(
@@ -89,7 +96,7 @@ def _working_folder(folder: Path) -> Iterator[Path]:
 
 def _readable_config(flags: list[str], settings: VelaSettings, work: Path) -> list[str]:
     """`flags` with the configuration file's recorded name replaced by a copy of the file in `work`."""
-    copy = shutil.copyfile(settings.ini_path, work / "vela.ini")
+    copy = shutil.copyfile(settings.ini_path, work / _INI)
     return [f"--config={copy}" if flag.startswith("--config=") else flag for flag in flags]
 
 
