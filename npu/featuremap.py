@@ -21,7 +21,7 @@ from npu.isa import Layout, Storage
 from npu.memory import Memory
 
 BRICK = 16
-MAX_ELEMENTS = 1 << 26
+MAX_ELEMENTS = 1 << 25
 
 _Slices = tuple[slice, slice, slice]
 

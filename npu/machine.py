@@ -27,6 +27,7 @@ from npu.state import RegisterState, dma_transfer, operation
 from npu.stream import Command
 
 MAX_COMMANDS = 1 << 20
+MAX_WORK = 1 << 40
 _FAST_SCRATCH_BYTES = 384 * 1024
 _ORDERING = frozenset({"OP_KERNEL_WAIT", "OP_DMA_WAIT", "OP_IRQ", "OP_PMU_MASK"})
 
@@ -123,6 +124,7 @@ class _Run:
         self._commands = commands
         self._records: list[OpRecord] = []
         self._last: Operation | None = None
+        self._work = 0
 
     def to_the_end(self) -> RunResult:
         position = executed = 0
@@ -179,6 +181,9 @@ class _Run:
         else:
             work = self._last = operation(self._state, command)
         macs = EXECUTE[command.name](self._execution, work)
+        self._work += macs + (work.ofm.elements if isinstance(work, Operation) else 0)
+        if self._work > MAX_WORK:
+            raise NotModelled(f"more than {MAX_WORK} multiply-accumulates and results")
         read, written = self._execution.take_traffic()
         mode = command.value("mode") if "mode" in command.spec.field else None
         self._records.append(

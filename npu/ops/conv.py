@@ -12,13 +12,13 @@ import numpy as np
 from npu.errors import NotModelled
 from npu.execution import Execution
 from npu.operation import Operation
-from npu.ops.output import OutputStage
 from npu.ops.weights import PreparedWeights, element_magnitude, load_scales, load_weights, prepare
-from npu.ops.window import accumulate, is_plain, padded_input
+from npu.ops.window import RowAccumulator, padded_input
 from npu.scaling import ChannelScales
 
 MAX_MACS = 1 << 38
 _BLOCK = 1 << 18
+_MAX_PRODUCT = 1 << 24
 
 
 def execute(run: Execution, op: Operation) -> int:
@@ -54,27 +54,27 @@ def _matmul(run: Execution, op: Operation) -> int:
 
 def _convolve(run: Execution, op: Operation, weights: PreparedWeights, scales: ChannelScales) -> None:
     height, width, depth = op.ofm_shape
-    matrix = weights.matrix
-    data = padded_input(run, op, matrix.dtype, op.ifm.zero_point)
+    data = padded_input(run, op, weights.matrix.dtype, op.ifm.zero_point)
     windows = _windows(data, op)
-    step = max(1, _BLOCK // (width * max(depth, len(matrix))))
-    plain = is_plain(op)
-    if plain:
-        stage = OutputStage(run, op, scales, weights.bound)
-    else:
-        total = np.empty(op.ofm_shape, np.int64)
+    acc = RowAccumulator(run, op, scales, weights.bound)
+    step = max(1, _BLOCK // (width * max(depth, len(weights.matrix))))
     for top in range(0, height, step):
-        rows = windows[top : top + step]
-        acc = rows.reshape(-1, len(matrix)) @ matrix
-        acc = acc.reshape(len(rows), width, depth)
-        if plain:
-            stage.rows(top, acc)
-        else:
-            total[top : top + step] = acc
-    if plain:
-        stage.close()
-    else:
-        accumulate(run, op, total, scales)
+        acc.rows(top, _products(windows[top : top + step], weights.matrix))
+    acc.close()
+
+
+def _products(windows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Accumulators [rows, ow, oc] of windows [rows, ow, kh, kw, c]; wide rows in pieces, to bound the memory."""
+    rows, width = windows.shape[:2]
+    piece = max(1, _MAX_PRODUCT // (rows * len(matrix)))
+    if piece >= width:
+        return (windows.reshape(-1, len(matrix)) @ matrix).reshape(rows, width, -1)
+    result = np.empty((rows, width, matrix.shape[1]), matrix.dtype)
+    for left in range(0, width, piece):
+        part = windows[:, left : left + piece]
+        columns = part.reshape(-1, len(matrix))
+        result[:, left : left + piece] = (columns @ matrix).reshape(*part.shape[:2], -1)
+    return result
 
 
 def _windows(data: np.ndarray, op: Operation) -> np.ndarray:

@@ -10,9 +10,8 @@ import numpy as np
 
 from npu.execution import Execution
 from npu.operation import Operation
-from npu.ops.output import OutputStage
 from npu.ops.weights import load_scales, load_weights
-from npu.ops.window import accumulate, is_plain, padded_input, taps
+from npu.ops.window import RowAccumulator, padded_input, taps
 
 _BLOCK = 1 << 16
 
@@ -23,24 +22,20 @@ def execute(run: Execution, op: Operation) -> int:
     weights = load_weights(run, op)
     scales = load_scales(run, op).with_bias(-op.ifm.zero_point * weights.sums)
     data = padded_input(run, op, weights.matrix.dtype, op.ifm.zero_point)
-    factors = [np.tile(row, width).reshape(width, depth) for row in weights.matrix]
-    plain = is_plain(op)
-    if plain:
-        stage = OutputStage(run, op, scales, weights.bound)
-    else:
-        total = np.empty(op.ofm_shape, np.int64)
+    factors = [_row_of(factor, width) for factor in weights.matrix]
+    acc = RowAccumulator(run, op, scales, weights.bound)
     step = max(1, _BLOCK // (width * depth))
     for top in range(0, height, step):
-        acc = _block(op, data, factors, top, min(step, height - top))
-        if plain:
-            stage.rows(top, acc)
-        else:
-            total[top : top + step] = acc
-    if plain:
-        stage.close()
-    else:
-        accumulate(run, op, total, scales)
+        acc.rows(top, _block(op, data, factors, top, min(step, height - top)))
+    acc.close()
     return height * width * depth * len(factors)
+
+
+def _row_of(factor: np.ndarray, width: int) -> np.ndarray:
+    """A kernel element's weights [c] for a whole row of pixels: with few channels, longer inner loops."""
+    if factor.size * width > _BLOCK:
+        return factor
+    return np.tile(factor, width).reshape(width, -1)
 
 
 def _block(op: Operation, data: np.ndarray, factors: list[np.ndarray], top: int, rows: int) -> np.ndarray:

@@ -4,9 +4,9 @@
 Elements lose the IFM zero point. Padding counts as zero in sums and is left out of maxima and minima. An
 average divides by the number of window elements inside the IFM wherever OFM_SCALE cannot hold the reciprocal:
 on U85 always, on U55 and U65 when there is padding. The division is a multiplication by a reciprocal a hair
-above 1/n, which makes halves round away from zero: with e the exponent of n - 1, scale (2^(N+e) + 2^e) / n and
-shift N + e, where N is 31 on U55 and U65 and 30 on U85. That the hardware divides like this is a guess; it is
-what makes compiled networks equal to their definition.
+above 1/n, which makes halves round away from zero: with e the exponent of n - 1, scale (2^(N+e) + 2^e) / n
+and shift N + e, where N is 31 on U55 and U65 and 30 on U85. That the hardware divides like this is a guess;
+it is what makes compiled networks equal to their definition.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from npu.weights import Traversal, WeightFormat, WeightLayout, decode_scales, de
 
 FLOAT32_EXACT = 1 << 24
 FLOAT64_EXACT = 1 << 53
-_CACHED_OPERATIONS = 1024
+_CACHED_OPERATIONS = 256
 
 
 @dataclass(frozen=True)

@@ -49,10 +49,15 @@ def padded_input(run: Execution, op: Operation, dtype: type | np.dtype, fill: in
     return target
 
 
+MAX_TAPS = 1 << 16
+
+
 def taps(op: Operation) -> Iterator[tuple[int, int, slice, slice]]:
     """(row, column, input rows, input columns) of every kernel element: the input elements it meets."""
     kernel = op.kernel
     height, width, _ = op.ofm_shape
+    if kernel.taps[0] * kernel.taps[1] > MAX_TAPS:
+        raise NotModelled(f"kernel of {kernel.taps[0]} x {kernel.taps[1]} elements")
     for row in range(kernel.taps[0]):
         for column in range(kernel.taps[1]):
             top, left = row * kernel.dilation_y, column * kernel.dilation_x
@@ -64,9 +69,34 @@ def taps(op: Operation) -> Iterator[tuple[int, int, slice, slice]]:
             )
 
 
-def is_plain(op: Operation) -> bool:
-    """The accumulator starts at zero and is stored at once."""
-    return op.accumulator.source is isa.AccInput.RESET and op.accumulator.output
+class RowAccumulator:
+    """Takes an operation's accumulators from the top row down and passes them on to where they belong.
+
+    They go straight to the output stage, or are collected where the operation joins them with others (U85).
+    """
+
+    def __init__(self, run: Execution, op: Operation, scales: ChannelScales, bound: int):
+        """`bound` is a magnitude no accumulator (without bias) exceeds."""
+        self._run, self._op, self._scales = run, op, scales
+        self._stage: OutputStage | None = None
+        if op.accumulator.source is isa.AccInput.RESET and op.accumulator.output:
+            self._stage = OutputStage(run, op, scales, bound)
+        else:
+            self._total = np.empty(op.ofm_shape, np.int64)
+
+    def rows(self, top: int, acc: np.ndarray) -> None:
+        """Accumulators [rows, w, c] (exact integers of any type) of the rows from `top` on."""
+        if self._stage is not None:
+            self._stage.rows(top, acc)
+        else:
+            self._total[top : top + len(acc)] = acc
+
+    def close(self) -> None:
+        """All rows have come."""
+        if self._stage is not None:
+            self._stage.close()
+        else:
+            accumulate(self._run, self._op, self._total, self._scales)
 
 
 def accumulate(
