@@ -64,7 +64,7 @@ def _convolve(run: Execution, op: Operation, weights: PreparedWeights, scales: C
 
 
 def _products(windows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Accumulators [rows, ow, oc] of windows [rows, ow, kh, kw, c]; wide rows in pieces, to bound the memory."""
+    """Accumulators [rows, ow, oc] of windows [rows, ow, kh, kw, c]; wide rows in pieces to bound memory."""
     rows, width = windows.shape[:2]
     piece = max(1, _MAX_PRODUCT // (rows * len(matrix)))
     if piece >= width:
