@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from npu.config import Family
-
 KIB, MIB = 1 << 10, 1 << 20
 PAGE = 4 * KIB
 
@@ -74,7 +72,6 @@ class Board:
         cpu: the core, in Arm's spelling.
         qemu_cpu: QEMU's CPU model that executes its instructions.
         cpuid: value of the CPUID register at 0xE000ED00.
-        npu_families: NPUs the subsystem is built with.
         staging: unused page-aligned address where accesses that must be executed in place are redirected.
     """
 
@@ -82,7 +79,6 @@ class Board:
     cpu: str
     qemu_cpu: str
     cpuid: int
-    npu_families: frozenset[Family]
     memories: tuple[Memory, ...]
     pages: tuple[ConstantPage, ...]
     devices: tuple[DeviceSlot, ...]
@@ -122,7 +118,6 @@ CORSTONE_320 = Board(
     cpu="Cortex-M85",
     qemu_cpu="cortex-m55",
     cpuid=0x411F_D230,
-    npu_families=frozenset({Family.U85}),
     memories=(
         Memory("itcm", 0x1000_0000, 32 * KIB),
         Memory("boot", 0x1100_0000, 128 * KIB),
@@ -149,7 +144,6 @@ CORSTONE_300 = Board(
     cpu="Cortex-M55",
     qemu_cpu="cortex-m55",
     cpuid=0x410F_D221,
-    npu_families=frozenset({Family.U55, Family.U65}),
     memories=(
         Memory("itcm", 0x0000_0000, 512 * KIB),
         Memory("bram", 0x1100_0000, 2 * MIB),

@@ -15,7 +15,7 @@ import json
 import os
 import struct
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,10 @@ _FORMAT = 2
 
 _EHDR = struct.Struct("<16sHHIIIIIHHHHHH")
 _PHDR = struct.Struct("<8I")
+_SYMBOL = struct.Struct("<IIIBBH")
+_STT_NOTYPE, _STT_OBJECT, _STT_FUNC = 0, 1, 2
+_SHN_LORESERVE = 0xFF00
+_SHF_EXECINSTR = 4
 _ET_EXEC, _EM_ARM, _PT_LOAD, _RWX, _EF_ARM_EABI5 = 2, 40, 1, 7, 0x0500_0000
 
 
@@ -153,7 +157,7 @@ def read_firmware(path: Path) -> Firmware:
             if elf.get_machine_arch() != "ARM" or elf.elfclass != 32 or not elf.little_endian:
                 raise EnvironmentError_(f"{path} is no 32-bit little-endian Arm ELF", where="virtual")
             return _parse(elf)
-    except (ELFError, UnicodeDecodeError) as error:
+    except (ELFError, ValueError, struct.error) as error:
         raise EnvironmentError_(f"{path} is no usable ELF", where="virtual", why=str(error)) from error
 
 
@@ -161,17 +165,13 @@ def _parse(elf) -> Firmware:  # pyelftools ships no types
     segments = [segment for segment in elf.iter_segments("PT_LOAD") if segment["p_filesz"]]
     contents = tuple((segment["p_paddr"], segment.data()) for segment in segments)
     shifts = [(s["p_vaddr"], s["p_vaddr"] + s["p_memsz"], s["p_paddr"] - s["p_vaddr"]) for s in segments]
-    table = elf.get_section_by_name(".symtab")
     symbols: dict[str, int] = {}
     marks: dict[int, list[tuple[int, str]]] = {}
-    for symbol in table.iter_symbols() if table else ():
-        kind, where, address = symbol["st_info"]["type"], symbol["st_shndx"], symbol["st_value"]
-        if not symbol.name or where == "SHN_UNDEF":
-            continue
-        if symbol.name.startswith("$"):
-            marks.setdefault(where, []).append((address, symbol.name[:2]))
-        elif kind in ("STT_FUNC", "STT_OBJECT", "STT_NOTYPE"):
-            symbols[symbol.name] = address & ~1 if kind == "STT_FUNC" else address
+    for name, address, kind, section in _symbols(elf):
+        if name.startswith("$"):
+            marks.setdefault(section, []).append((address, name[:2]))
+        elif kind in (_STT_NOTYPE, _STT_OBJECT, _STT_FUNC):
+            symbols[name] = address & ~1 if kind == _STT_FUNC else address
     code = tuple(
         Code(start + shift, end + shift, kind == "$t")
         for section, items in marks.items()
@@ -182,6 +182,21 @@ def _parse(elf) -> Firmware:  # pyelftools ships no types
     return Firmware(contents, code, symbols, vectors)
 
 
+def _symbols(elf) -> Iterator[tuple[str, int, int, int]]:
+    """Name, value, type and section of every defined, named symbol.
+
+    Unpacked here because pyelftools takes seconds for the 20,000 symbols of a firmware.
+    """
+    table = elf.get_section_by_name(".symtab")
+    if table is None:
+        return
+    names = elf.get_section(table["sh_link"]).data()
+    for name, value, _, info, _, section in _SYMBOL.iter_unpack(table.data()):
+        if name and 0 < section < _SHN_LORESERVE:
+            text = names[name : names.index(b"\0", name)]
+            yield text.decode("utf-8", "replace"), value, info & 15, section
+
+
 def _shift(shifts: Iterable[tuple[int, int, int]], address: int) -> Iterable[int]:
     """Load address minus run address, for addresses inside a loaded segment."""
     return (shift for start, end, shift in shifts if start <= address < end)
@@ -189,7 +204,7 @@ def _shift(shifts: Iterable[tuple[int, int, int]], address: int) -> Iterable[int
 
 def _ranges(marks: list[tuple[int, str]], section) -> Iterable[tuple[int, int, str]]:
     """Stretches of Thumb code (``$t``) and of literals (``$d``) of one executable section."""
-    if not section["sh_flags"] & 4:  # SHF_EXECINSTR
+    if not section["sh_flags"] & _SHF_EXECINSTR:
         return
     ordered = sorted(marks)
     ends = [address for address, _ in ordered[1:]] + [section["sh_addr"] + section["sh_size"]]

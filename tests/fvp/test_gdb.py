@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections.abc import Iterator
@@ -39,6 +40,10 @@ class Stub:
         self.gone = False
 
     def serve(self) -> None:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the client has had enough
+            self.read()
+
+    def read(self) -> None:
         pending = bytearray()
         while chunk := self.socket.recv(READ_CHUNK):
             pending += chunk

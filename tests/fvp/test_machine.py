@@ -36,7 +36,6 @@ BOARD = Board(
     cpu="Cortex-M55",
     qemu_cpu="cortex-m55",
     cpuid=0x410F_D221,
-    npu_families=frozenset(),
     memories=(Memory("code", CODE, CODE_BYTES), Memory("ram", RAM, RAM_BYTES)),
     pages=(),
     devices=(
