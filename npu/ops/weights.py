@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,6 +12,7 @@ import numpy as np
 
 from npu import isa
 from npu.config import NpuConfig
+from npu.errors import WeightStreamError
 from npu.execution import Execution
 from npu.operation import Operation, WeightSource
 from npu.scaling import ChannelScales
@@ -69,6 +72,15 @@ def _fetch(run: Execution, region: int, streams: tuple[tuple[int, int], ...]) ->
     return tuple(run.bytes_at(region, base, length) if length else b"" for base, length in streams)
 
 
+@contextmanager
+def _located(op: Operation) -> Iterator[None]:
+    """Errors of a weight stream, which know their place in it, get that of the command too."""
+    try:
+        yield
+    except WeightStreamError as error:
+        raise WeightStreamError(str(error), opcode=op.command.name, offset=op.command.offset) from error
+
+
 def _source(op: Operation) -> WeightSource:
     assert op.weights is not None, "npu.state gives convolutions and pools a weight source"
     return op.weights
@@ -103,7 +115,8 @@ def load_weights(run: Execution, op: Operation) -> PreparedWeights:
     )
     count = 1 if source.coding is isa.WeightCoding.FWD else run.config.cores
     streams = _fetch(run, source.region, source.streams[:count])
-    return _prepare(layout, streams, element_magnitude(op.ifm.dtype))
+    with _located(op):
+        return _prepare(layout, streams, element_magnitude(op.ifm.dtype))
 
 
 def load_scales(run: Execution, op: Operation) -> ChannelScales:
@@ -114,7 +127,8 @@ def load_scales(run: Execution, op: Operation) -> ChannelScales:
     depth = op.ofm_shape[2]
     source = _source(op)
     streams = _fetch(run, source.scale_region, source.scale_streams[: run.config.cores])
-    scales = _scales(run.config, depth, op.accumulator.bits, streams)
+    with _located(op):
+        scales = _scales(run.config, depth, op.accumulator.bits, streams)
     rule = op.ofm_scale
     if op.per_channel:
         return ChannelScales(scales.bias, scales.scale, scales.shift, rule.rounding, rule.double_round)
