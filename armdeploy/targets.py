@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
             "board": FAMILIES[config.family].board.name,
             "system_config": FAMILIES[config.family].system_config,
             "memory_mode": FAMILIES[config.family].memory_mode,
-            "platforms": names_for(config),
+            "platforms": names_for(config.name),
         }
         for config in CONFIGS.values()
     ]

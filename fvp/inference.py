@@ -113,7 +113,7 @@ def _plan(request: Request) -> _Plan:
     report = compile_report.find(request.pte)
     config = _target(request, program, method)
     platform, warning = choose(request.platform, config.name)
-    warnings = (warning,) if warning else ()
+    warnings: tuple[str, ...] = (warning,) if warning else ()
     arrays, source = _inputs(request, method, report)
     if report is None:
         warnings += (f"no compile report beside {request.pte.name}: delegates are not compared with TOSA",)

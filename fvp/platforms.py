@@ -27,7 +27,7 @@ def choose(name: str, target: str) -> tuple[Platform, str]:
         raise UsageError(
             f"unknown platform {name!r}", where="--platform", hint=f"known: {AUTO}, {', '.join(PLATFORMS)}"
         )
-    reasons = []
+    reasons: list[str] = []
     for candidate in PLATFORMS.values() if name == AUTO else [PLATFORMS[name]]:
         reason = candidate.available_for(target)
         if reason is None:

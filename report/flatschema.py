@@ -51,7 +51,7 @@ def classes(schema: str) -> ModuleType:
     root = executorch_dir()
     flatc = root / "data" / "bin" / ("flatc.exe" if sys.platform == "win32" else "flatc")
     with tempfile.TemporaryDirectory(prefix="armdeploy-schema-") as out:
-        command = [flatc, "--python", "--gen-object-api", "--gen-onefile", "-o", out, root / schema]
+        command = [str(flatc), "--python", "--gen-object-api", "--gen-onefile", "-o", out, str(root / schema)]
         try:
             subprocess.run(command, check=True, capture_output=True, text=True)
         except (OSError, subprocess.CalledProcessError) as error:

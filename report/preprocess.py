@@ -56,7 +56,7 @@ class ImagePreprocessing:
         """
         pixels = np.asarray(_open(path, _MODES[self.channels], (self.width, self.height)), np.float32) / 255
         pixels = pixels.reshape(self.height, self.width, self.channels)
-        normal = (pixels - np.float32(self.mean)) / np.float32(self.std)
+        normal = (pixels - np.array(self.mean, np.float32)) / np.array(self.std, np.float32)
         return np.ascontiguousarray(normal.transpose(2, 0, 1)[None])
 
     def to_json(self) -> dict[str, Any]:

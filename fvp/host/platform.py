@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host platform: the reference executor itself, for machines without QEMU and targets without firmware."""
+"""The host platform: the reference executor itself, for machines without QEMU or firmware."""
 
 from __future__ import annotations
 
