@@ -55,6 +55,12 @@ class Image:
     vectors: int
     symbols: Mapping[str, int]
 
+    def extent(self, address: int) -> int:
+        """Bytes from `address` to the next symbol."""
+        addresses, _ = self._by_address
+        place = bisect.bisect_right(addresses, address)
+        return addresses[place] - address if place < len(addresses) else 0
+
     def describe(self, address: int) -> str:
         """``0x12005f58 (_write+0x12)``: an address with the symbol before it, for messages."""
         addresses, names = self._by_address

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import struct
 from collections.abc import Callable, Mapping
@@ -35,8 +36,17 @@ from fvp.virtual.process import GuestMemory
 from npu.config import NpuConfig
 from report.errors import RunFailed
 
-Hook = Callable[[Registers, GuestMemory], None]
-"""Serves a breakpoint: has to move the program counter."""
+
+class Served(enum.Enum):
+    """What a hook wants done with the instruction at its breakpoint."""
+
+    REPLACED = enum.auto()  # the hook has moved the program counter
+    EXECUTE = enum.auto()  # execute it; stop here again next time
+    FORGET = enum.auto()  # execute it; never stop here again
+
+
+Hook = Callable[[Registers, GuestMemory], Served]
+"""Serves a breakpoint."""
 
 
 class Machine:
@@ -95,7 +105,7 @@ class Machine:
 
         Args:
             client: the connection to the stopped guest, after its handshake.
-            hooks: address to what is done there in place of the guest's code.
+            hooks: address to what is done there before or in place of the guest's code.
 
         Raises:
             RunFailed: the guest ended, or did what cannot be served.
@@ -118,7 +128,7 @@ class Machine:
         registers = Registers(stop.registers)
         pc = registers[PC]
         if stop.signal == SIGTRAP and pc in hooks:
-            hooks[pc](registers, self._memory)
+            registers = self._breakpoint(registers, client, hooks[pc])
         elif stop.signal == SIGSEGV and pc >= EXC_RETURN_FIRST and self._nvic.active:
             leave_exception(registers, client, self._memory)
             self._nvic.leave()
@@ -129,6 +139,17 @@ class Machine:
         self._clock.advance(CYCLES_PER_ACCESS)
         self._interrupt(registers, client)
         return registers
+
+    def _breakpoint(self, registers: Registers, client: GdbClient, hook: Hook) -> Registers:
+        pc = registers[PC]
+        served = hook(registers, self._memory)
+        if served is Served.REPLACED:
+            return registers
+        client.remove_breakpoint(pc)
+        stop = client.resume(registers.changed, step=True)
+        if served is Served.EXECUTE:
+            client.insert_breakpoint(pc)
+        return Registers(stop.registers)
 
     def _access(self, registers: Registers, client: GdbClient) -> Registers:
         if not self._board.has_memory(registers[PC]):

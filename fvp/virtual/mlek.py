@@ -23,8 +23,9 @@ from fvp.virtual.devices.console import Console
 from fvp.virtual.devices.npu import NpuJob
 from fvp.virtual.elf import Image
 from fvp.virtual.gdb import LR, PC
-from fvp.virtual.machine import Hook
+from fvp.virtual.machine import Hook, Served
 from fvp.virtual.process import GuestMemory
+from fvp.virtual.shortcuts import LinearSearch, calls
 from report.errors import CompileError, EnvironmentError_
 
 
@@ -43,6 +44,9 @@ OUTPUTS = Window("outputs", 0x9300_0000, 16 * MIB)
 
 _WRITE = "_write"
 """newlib's low-level output: (file, buffer, length), the firmware's path for all text."""
+
+_LOG_OPERATORS = "_ZN3arm3app3fwk2et7EtModel15LogOperatorInfoEv"
+_COMPARE = "memcmp"
 
 _BANNER, _LOADED, _FINISHED = "Ethos-U Evaluation Kit", "Model initialisation complete", "program terminating"
 _NAMING = (_BANNER, "Version ", "Compiler:", "CPU:", "Target system design:", "MACs/cc:")
@@ -75,15 +79,28 @@ class MlekFirmware:
             raise EnvironmentError_(f"{image.source} has no symbol {_WRITE}", where="virtual")
         self._board, self._image = board, image
 
-    def hooks(self, console: Console) -> Mapping[int, Hook]:
-        """Take console text in whole pieces at `_write`; through the UART every byte costs two stops."""
+    def hooks(self, console: Console, memory: GuestMemory) -> Mapping[int, Hook]:
+        """What is done in place of the firmware's code, or to help it.
 
-        def write(registers: Registers, memory: GuestMemory) -> None:
+        Console text is taken in whole pieces at `_write`; through the UART every byte costs two stops.
+        """
+
+        def write(registers: Registers, memory: GuestMemory) -> Served:
             console.put(memory.read(registers[1], registers[2]))
             registers[0] = registers[2]
             registers[PC] = registers[LR] & ~1
+            return Served.REPLACED
 
-        return {self._image.symbols[_WRITE]: write}
+        return {self._image.symbols[_WRITE]: write} | self._searches(memory)
+
+    def _searches(self, memory: GuestMemory) -> dict[int, Hook]:
+        """The search for the memory mode, which passes over the whole program (90 ns a byte) to log it."""
+        function, compare = (self._image.symbols.get(name) for name in (_LOG_OPERATORS, _COMPARE))
+        if function is None or compare is None:
+            return {}
+        code = memory.read(function, self._image.extent(function))
+        end = self._board.guest_address(MODEL.address) + MODEL.size
+        return {site: LinearSearch(end) for site in calls(code, function, compare)}
 
     def load(
         self, memory: GuestMemory, program: bytes, inputs: Sequence[bytes], specs: Sequence[OutputSpec]

@@ -191,7 +191,7 @@ class _Run:
         self._firmware.load(memory, prepared.program, prepared.inputs, specs)
         npu = npu_config(self._job.target)
         machine = Machine(prepared.board, npu, prepared.image, memory, self._console, deadline)
-        machine.run(client, self._firmware.hooks(self._console))
+        machine.run(client, self._firmware.hooks(self._console, memory))
         return machine, *self._firmware.outputs(memory, specs)
 
     def _last_line(self) -> str:

@@ -154,7 +154,7 @@ def test_console_hook_serves_write_and_returns(firmware: mlek.MlekFirmware) -> N
             return b"abc"
 
     console = Console()
-    (hook,) = firmware.hooks(console).values()
+    (hook,) = firmware.hooks(console, Text()).values()  # type: ignore[arg-type]
     registers = Registers((1, 0x100, 3, *[0] * 11, 0x2001, 4, 0))
     hook(registers, Text())  # type: ignore[arg-type]
     assert console.text == "abc" and registers.changed == {0: 3, 15: 0x2000}
