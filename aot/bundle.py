@@ -20,7 +20,8 @@ def write_bundle(path: Path, lowered: Lowered, model: Model, reference: Any) -> 
     from executorch.devtools.bundled_program.serialize import serialize_from_bundled_program_to_flatbuffer
 
     outputs = [reference] if isinstance(reference, torch.Tensor) else list(reference)
-    case = MethodTestCase(inputs=model.inputs, input_kwargs=dict(model.kwargs), expected_outputs=outputs)
+    inputs = [*model.inputs, *model.kwargs.values()]
+    case = MethodTestCase(inputs=inputs, expected_outputs=outputs)
     bundled = BundledProgram(lowered.program, [MethodTestSuite(method_name="forward", test_cases=[case])])
     path.write_bytes(serialize_from_bundled_program_to_flatbuffer(bundled))
 

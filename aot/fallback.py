@@ -21,6 +21,13 @@ from torch.fx import GraphModule, Node
 _TAG = "armdeploy_id"
 """Key in a node's metadata, which survives ExecuTorch's passes: finds an operator's kernel afterwards."""
 
+_EXPLAINED = {
+    "Not included in BaseTOSASupportList or a registered tosa_support_check": (
+        "ExecuTorch's Arm backend does not lower this operator"
+    )
+}
+"""Reasons of the partitioner that speak of its own code only, in plain words."""
+
 _QUANTIZE = "quantize_per_"
 _DEQUANTIZE = "dequantize_per_"
 
@@ -150,7 +157,8 @@ def _cpu_op(index: int, node: Node, rejected: Mapping[str, str], *, delegate: bo
     elif _is_quantize(node) or _is_dequantize(node):
         reason = "joins operators that stay on the CPU"
     else:
-        reason = rejected.get(node.name, "the partitioner left it out without giving a reason")
+        told = rejected.get(node.name, "the partitioner left it out without giving a reason")
+        reason = f"{_EXPLAINED[told]} ({told})" if told in _EXPLAINED else told
     return CpuOp(index, _operator_name(node), node.name, module_path(node), reason)
 
 
