@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One-idea models: each is the smallest network that makes Vela emit one thing that an NPU must get right.
 
-`MODELS` maps a name to a module factory and its input shapes (NCHW, as in PyTorch). `absent` names the
-families whose ExecuTorch partitioner takes nothing of the model, with the reason.
+`MODELS` maps a name to a module factory and its input shapes (NCHW, as in PyTorch).
 """
 
 from __future__ import annotations
@@ -27,13 +26,21 @@ class Indices:
 
 @dataclass(frozen=True)
 class Model:
-    """One idea: how to build it and what goes in. `bits`: width of the activations; `flags`: for Vela."""
+    """One idea: how to build it and what goes in.
+
+    Attributes:
+        bits: width of the activations.
+        absent: families of which the partitioner takes nothing, with the reason.
+        flags: more arguments for Vela.
+        wrong: NPUs for which Vela emits a stream that the hardware cannot run as meant, with the reason.
+    """
 
     build: Callable[[], nn.Module]
     inputs: tuple[Shape | Indices, ...]
     bits: int = 8
     absent: Mapping[str, str] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
+    wrong: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def index_limit(self) -> int:
@@ -139,6 +146,8 @@ def _absent_u5x(reason: str) -> dict[str, str]:
     return {"u55": reason, "u65": reason}
 
 
+# The two whose 16 KiB of shared RAM have no part reserved for tables.
+_SMALL_U55 = ("ethos-u55-32", "ethos-u55-64")
 _IMAGE = (1, 8, 12, 14)
 _ROW = (1, 24, 10, 9)
 _DEEP = (1, 64, 10, 10)
@@ -260,7 +269,11 @@ _ACTIVATIONS = {
     "log": _function(lambda x: torch.log(x.abs() + 0.1), _IMAGE),
     "sqrt": _function(lambda x: torch.sqrt(x.abs()), _IMAGE),
     "rsqrt": _function(lambda x: torch.rsqrt(x.abs() + 0.1), _IMAGE),
-    "conv_sigmoid": _of(lambda: nn.Sequential(_conv(8, 16, 3), nn.Sigmoid()), _IMAGE),
+    "conv_sigmoid": Model(
+        lambda: nn.Sequential(_conv(8, 16, 3), nn.Sigmoid()),
+        (_IMAGE,),
+        wrong=dict.fromkeys(_SMALL_U55, "Vela 5.1.0 loads the table behind the end of the shared RAM"),
+    ),
     "softmax": _of(lambda: nn.Softmax(-1), (1, 6, 20)),
     "softmax_channel": _of(lambda: nn.Softmax(1), (1, 10, 4, 4)),
     "layer_norm": _of(lambda: nn.LayerNorm(32), (1, 6, 32)),
