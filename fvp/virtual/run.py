@@ -13,6 +13,7 @@ from fvp.platform import Capabilities, Check, Deadline, Job, Outcome, Platform
 from fvp.virtual import mlek, tools
 from fvp.virtual.boards import BOARDS, Board
 from fvp.virtual.devices.console import Console
+from fvp.virtual.devices.npu import NpuJob
 from fvp.virtual.elf import Image, prepare
 from fvp.virtual.gdb import GdbClient, StubError
 from fvp.virtual.machine import Machine
@@ -26,8 +27,6 @@ NAME = "virtual"
 
 FIRMWARE_BOARDS: Mapping[Family, str] = {Family.U55: "corstone-300", Family.U85: "corstone-320"}
 """Boards for which Arm ships a prebuilt ExecuTorch runner, by the NPU it drives."""
-
-_NOT_COUNTED = "the NPU model does not count cycles or bus traffic"
 
 
 class VirtualCorstone(Platform):
@@ -187,7 +186,7 @@ class _Run:
         """The machine after its run, the output bytes, and whether they were written."""
         prepared, specs, memory = self._prepared, self._job.output_specs, qemu.memory
         client = GdbClient(qemu.connection, deadline)
-        client.handshake()
+        client.handshake()  # QEMU answers when the guest's memory is mapped
         self._firmware.load(memory, prepared.program, prepared.inputs, specs)
         npu = npu_config(self._job.target)
         machine = Machine(prepared.board, npu, prepared.image, memory, self._console, deadline)
@@ -214,15 +213,14 @@ class _Run:
     ) -> Outcome:
         log, jobs, prepared = self._console.text, machine.npu.jobs, self._prepared
         specs = zip(data, self._job.output_specs, prepared.output_orders, strict=True)
-        printed = mlek.counters(log)
-        uncounted = any(job.uncounted for job in jobs)
+        note = _counters_note(jobs)
         return Outcome(
             outputs=tuple(
                 _restored(part, shape, np.dtype(dtype), order) for part, (shape, dtype), order in specs
             ),
             log=log,
-            counters={name: None if uncounted else value for name, value in printed.items()},
-            counters_note=_NOT_COUNTED if uncounted else "",
+            counters={name: None if note else value for name, value in mlek.counters(log).items()},
+            counters_note=note,
             npu_seconds=sum(job.seconds for job in jobs),
             wall_seconds=wall,
             checks=checks,
@@ -242,6 +240,13 @@ class _Run:
             "firmware": image.source.name,
             "firmware_sha256": image.sha256,
         }
+
+
+def _counters_note(jobs: Sequence[NpuJob]) -> str:
+    """Why the counters that the firmware read mean nothing; empty if they do."""
+    if any(job.uncounted for job in jobs):
+        return "the NPU model does not count cycles or bus traffic"
+    return "" if jobs else "the NPU ran no job"
 
 
 def _require(checks: Sequence[Check]) -> None:

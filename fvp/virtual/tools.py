@@ -84,7 +84,8 @@ def _qemu_version(qemu: str, _modified: int) -> tuple[int, ...]:
         raise RunFailed(f"{qemu} is no qemu-arm", where="virtual", why=str(error.strerror)) from error
     match = re.match(r"qemu-arm\S* version (\d+)\.(\d+)(?:\.(\d+))?", said)
     if status != 0 or not match:
-        why = f"--version {ending(status)}, saying {said.strip()[:80]!r}"
+        first_line = (said.strip().splitlines() or [""])[0]
+        why = f"--version {ending(status)}, saying {first_line[:80]!r}"
         raise RunFailed(f"{qemu} is no qemu-arm", where="virtual", why=why)
     return tuple(int(part) for part in match.groups() if part)
 

@@ -29,6 +29,9 @@ from report.errors import CompileError, PlatformTimeout, RunFailed, UsageError
 DATA = Path(__file__).parents[1] / "data" / "fvp"
 PROGRAMS = sorted(path.stem for path in DATA.glob("*.pte"))
 
+STOPS_AT_MOST = 280
+"""A run's time beside the NPU is mostly its stops, and their number does not depend on the machine."""
+
 REASON = VirtualCorstone.available_for("ethos-u85-256") or VirtualCorstone.available_for("ethos-u55-128")
 needs_platform = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 
@@ -68,6 +71,7 @@ def test_outputs_equal_pytorch(stem: str) -> None:
     assert outcome.npu_jobs == (2 if "mixed" in stem else 1)
     assert "Ethos-U Evaluation Kit" in " ".join(outcome.banner)
     assert 0 < outcome.npu_seconds < outcome.wall_seconds
+    assert outcome.stops <= STOPS_AT_MOST
 
 
 @needs_platform
