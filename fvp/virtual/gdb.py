@@ -20,6 +20,8 @@ from fvp.platform import Deadline
 READ_CHUNK = 256
 """Bytes QEMU's user-mode stub takes from its socket in one read."""
 
+_LONGEST_REPLY = 1 << 16
+
 SIGTRAP, SIGSEGV = 5, 11
 CORE_REGISTERS = 17
 """Words of a ``g`` reply for an M-profile CPU: r0-r15, then xPSR."""
@@ -94,6 +96,8 @@ class GdbClient:
         """Read the target description; QEMU refuses to write registers before that."""
         self._ask(b"qSupported:xmlRegisters=arm")
         self.numbers = _register_numbers(self._annex)
+        if "xpsr" not in self.numbers:
+            raise StubError("the stub describes no M-profile CPU")
 
     def core_registers(self) -> tuple[int, ...]:
         """r0-r15 and xPSR."""
@@ -132,11 +136,12 @@ class GdbClient:
         for _ in writes:
             self._expect_ok(self._reply())
         reason = self._reply()
-        kind, signal = reason[:1], int(reason[1:3], 16)
-        if kind in b"WX":
-            return Stop(signal, ended=True)
-        if kind not in b"TS":
+        match = re.match(rb"([TSWX])([0-9a-f]{2})", reason)
+        if match is None:
             raise StubError(f"unexpected stop reply {reason[:40]!r}")
+        signal = int(match[2], 16)
+        if match[1] in b"WX":
+            return Stop(signal, ended=True)
         return Stop(signal, _words(self._reply()))
 
     def _annex(self, name: str) -> str:
@@ -182,6 +187,8 @@ class GdbClient:
             end = self._buffer.find(b"#")
             if end >= 0 and len(self._buffer) >= end + 3:
                 return self._take(end)
+            if len(self._buffer) > _LONGEST_REPLY:
+                raise StubError(f"no packet in {len(self._buffer)} bytes")
             self._buffer += self._receive()
 
     def _take(self, end: int) -> bytes:

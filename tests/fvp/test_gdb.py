@@ -145,6 +145,14 @@ def test_wide_registers(pair: tuple[Stub, GdbClient]) -> None:
     assert client.read_registers(["d1", "d0"]) == {"d1": 9, "d0": 0x0102_0304_0506_0708}
 
 
+@pytest.mark.parametrize("reply", ["", "T", "Tzz", "O48"])
+def test_unexpected_stop_reply(pair: tuple[Stub, GdbClient], reply: str) -> None:
+    stub, client = pair
+    stub.stop_replies = [reply]
+    with pytest.raises(StubError, match="unexpected stop reply"):
+        client.resume({})
+
+
 @pytest.mark.parametrize("reply", ["W00", "X0b;process:1"])
 def test_end_of_the_guest(pair: tuple[Stub, GdbClient], reply: str) -> None:
     stub, client = pair
@@ -172,6 +180,34 @@ def test_closed_connection(pair: tuple[Stub, GdbClient]) -> None:
     stub.gone = True
     with pytest.raises(StubError, match="closed"):
         client.resume({})
+
+
+def test_stream_without_packets_is_refused() -> None:
+    near, far = socket.socketpair()
+    with near, far:
+        thread = threading.Thread(target=_flood, args=(far,), daemon=True)
+        thread.start()
+        with pytest.raises(StubError, match="no packet in"):
+            GdbClient(near, Deadline(5, "test")).handshake()
+        near.close()
+        thread.join(5)
+
+
+def _flood(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            connection.sendall(b"x" * 4096)
+
+
+def test_stub_of_another_cpu_is_refused() -> None:
+    near, far = socket.socketpair()
+    stub = Stub(far)
+    stub.answer = lambda request: ""  # type: ignore[method-assign]
+    thread = threading.Thread(target=stub.serve, daemon=True)
+    thread.start()
+    with near, far, pytest.raises(StubError, match="no M-profile CPU"):
+        GdbClient(near, Deadline(2, "test")).handshake()
+    thread.join(2)
 
 
 def test_silence_ends_at_the_deadline() -> None:
