@@ -86,8 +86,6 @@ def perform(access: Access, registers: Registers, bus: Bus) -> None:
     registers[PC] = registers[PC] + access.length
     for register, value in zip(access.registers, values, strict=False):
         registers[register] = _extended(value, access)
-    if access.status is not None:
-        registers[access.status] = 0
 
 
 def _extended(value: int, access: Access) -> int:

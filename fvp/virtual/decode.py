@@ -46,7 +46,6 @@ class Access:
         index, shift: index register (None without one) and its left shift.
         offset: bytes added before the access.
         writeback: bytes the base register grows by, None when it keeps its value.
-        status: register that a store-exclusive sets to 0, None for others.
         vector: whether lanes may be predicated (MVE).
     """
 
@@ -62,7 +61,6 @@ class Access:
     shift: int = 0
     offset: int = 0
     writeback: int | None = None
-    status: int | None = None
     vector: bool = False
 
     def address(self, registers: RegisterFile) -> int:
@@ -78,7 +76,7 @@ _SIZES = {"b": 1, "sb": 1, "h": 2, "sh": 2, "": 4, "d": 4}
 
 _FORMS = {
     f"{stem}{suffix}": (stem.startswith("ld"), _SIZES[suffix], suffix.startswith("s"))
-    for stem in ("ldr", "str", "lda", "stl", "ldrex", "strex", "ldaex", "stlex")
+    for stem in ("ldr", "str", "lda", "stl")
     for suffix in ("b", "h", "")
 } | {
     "ldrsb": (True, 1, True),
@@ -126,7 +124,8 @@ def decode(code: bytes) -> Access:
     """The access made by the Thumb instruction at the start of `code` (4 bytes, or 2 for a short one).
 
     Raises:
-        NotLoadStore: it is something else, or a form that cannot be served (gather/scatter, interleaved).
+        NotLoadStore: it is something else, or a form that cannot be served (exclusive, gather/scatter,
+            interleaved).
     """
     length = instruction_length(code)
     vector = _decode_mve(code) if length == 4 else None
@@ -153,8 +152,6 @@ def _single(instruction: capstone.CsInsn, load: bool, size: int, signed: bool) -
     operands = instruction.operands
     registers = [_core(item.reg) for item in operands if item.type == arm.ARM_OP_REG]
     memory = next(item for item in operands if item.type == arm.ARM_OP_MEM)
-    exclusive_store = "ex" in instruction.mnemonic and not load
-    status = registers.pop(0) if exclusive_store else None
     post = operands[-1].imm if instruction.post_index else None
     return Access(
         text=_text(instruction),
@@ -164,7 +161,6 @@ def _single(instruction: capstone.CsInsn, load: bool, size: int, signed: bool) -
         count=len(registers),
         signed=signed,
         registers=tuple(registers),
-        status=status,
         base=_core(memory.mem.base),
         index=_core(memory.mem.index) if memory.mem.index else None,
         shift=memory.shift.value,

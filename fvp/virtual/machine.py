@@ -147,6 +147,8 @@ class Machine:
             return registers
         client.remove_breakpoint(pc)
         stop = client.resume(registers.changed, step=True)
+        if stop.signal != SIGTRAP:
+            raise self._failure(registers, f"the step over a breakpoint ended with signal {stop.signal}")
         if served is Served.EXECUTE:
             client.insert_breakpoint(pc)
         return Registers(stop.registers)
