@@ -36,6 +36,14 @@ from fvp.virtual.process import GuestMemory
 from npu.config import NpuConfig
 from report.errors import RunFailed
 
+_FAULTS = {
+    4: "undefined instruction",
+    SIGTRAP: "breakpoint instruction",
+    8: "arithmetic fault",
+    10: "bus error",
+}
+"""What a stop with a GDB signal means, but for the faults that are device accesses."""
+
 
 class Served(enum.Enum):
     """What a hook wants done with the instruction at its breakpoint."""
@@ -135,7 +143,7 @@ class Machine:
         elif stop.signal == SIGSEGV:
             registers = self._access(registers, client)
         else:
-            raise self._failure(registers, f"signal {stop.signal}")
+            raise self._failure(registers, _FAULTS.get(stop.signal, f"signal {stop.signal}"))
         self._clock.advance(CYCLES_PER_ACCESS)
         self._interrupt(registers, client)
         return registers

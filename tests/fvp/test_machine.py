@@ -202,7 +202,8 @@ FAULTS = {
     "load": ("ldr r0, =0x44440000\nldr r1, [r0, #8]", "nothing is at 0x44440008 on test board"),
     "store": ("ldr r0, =0x44440000\nstr r1, [r0]", "nothing is at 0x44440000 on test board"),
     "branch": ("ldr r0, =0x44440001\nbx r0", "branch to unmapped memory"),
-    "udf": ("udf #0", "signal 4"),
+    "udf": ("udf #0", "undefined instruction"),
+    "bkpt": ("bkpt #0", "breakpoint instruction"),
     "exclusive": ("ldr r0, =0x48203000\nldrex r1, [r0]", "fault in ldrex r1"),
     "gather": ("ldr r0, =0x44440000\nvmov.i32 q1, #0\nvldrw.u32 q0, [r0, q1]", "unknown instruction"),
 }
