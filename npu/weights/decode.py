@@ -112,6 +112,7 @@ def _gather(layout: WeightLayout) -> _Gather:
         source = np.empty(layout.size, np.int32)
         real = np.flatnonzero(destination != PADDING)
         source[destination[real]] = real
-        gather = _Gather(tuple(map(len, order)), source, np.flatnonzero(destination == PADDING))
-        _gathers.put(layout, gather, gather.source.nbytes + gather.padding.nbytes)
+        padding = np.flatnonzero(destination == PADDING).astype(np.int32)
+        gather = _Gather(tuple(map(len, order)), source, padding)
+        _gathers.put(layout, gather, source.nbytes + padding.nbytes)
     return gather

@@ -47,6 +47,7 @@ LAYERS = {
     "conv3x3_int16": OneLayer(ifm_depth=20, ifm_bits=16),
     "conv3x3_int16_shallow": OneLayer(ifm_depth=4, ifm_bits=16),
     "conv1x1_int16_sparse": OneLayer(ifm_depth=128, kernel=(1, 1), ifm_bits=16, sparse=True),
+    "fully_connected_int16": OneLayer(ifm_depth=96, ofm_depth=40, kernel=(1, 1), size=(1, 1), ifm_bits=16),
     "depthwise5x4_int16": OneLayer(ifm_depth=40, kernel=(5, 4), ifm_bits=16, depthwise=True),
 }
 
