@@ -57,9 +57,7 @@ class Image:
 
     def extent(self, address: int) -> int:
         """Bytes from `address` to the next symbol."""
-        addresses, _ = self._by_address
-        place = bisect.bisect_right(addresses, address)
-        return addresses[place] - address if place < len(addresses) else 0
+        return min((other for other in self.symbols.values() if other > address), default=address) - address
 
     def describe(self, address: int) -> str:
         """``0x12005f58 (_write+0x12)``: an address with the symbol before it, for messages."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import socket
+import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ CORE_REGISTERS = 17
 """Words of a ``g`` reply for an M-profile CPU: r0-r15, then xPSR."""
 
 SP, LR, PC, XPSR = 13, 14, 15, 16
+_CORE = struct.Struct(f"<{CORE_REGISTERS}I")
 
 
 class StubError(Exception):
@@ -76,6 +78,9 @@ def framed(payloads: Sequence[bytes]) -> bytes:
             raise ValueError(f"packet of {len(body)} bytes does not fit the stub's {READ_CHUNK}-byte read")
         out += body.rjust(READ_CHUNK, b"+") + b"+" * len(group)
     return bytes(out)
+
+
+_GET = framed([b"g"])
 
 
 class GdbClient:
@@ -132,7 +137,7 @@ class GdbClient:
         writes = [
             _write(self.numbers["xpsr"] if index == XPSR else index, values[index], 4) for index in values
         ]
-        self._send(framed([*writes, b"s" if step else b"c"]) + framed([b"g"]))
+        self._send(framed([*writes, b"s" if step else b"c"]) + _GET)
         for _ in writes:
             self._expect_ok(self._reply())
         reason = self._reply()
@@ -228,9 +233,9 @@ def _hex(reply: bytes) -> bytes:
 
 def _words(reply: bytes) -> tuple[int, ...]:
     raw = _hex(reply)
-    if len(raw) < 4 * CORE_REGISTERS:
-        raise StubError(f"{len(raw)} register bytes; an M-profile CPU has at least {4 * CORE_REGISTERS}")
-    return tuple(int.from_bytes(raw[i : i + 4], "little") for i in range(0, 4 * CORE_REGISTERS, 4))
+    if len(raw) < _CORE.size:
+        raise StubError(f"{len(raw)} register bytes; an M-profile CPU has at least {_CORE.size}")
+    return _CORE.unpack_from(raw)
 
 
 def _register_numbers(annex: Callable[[str], str]) -> dict[str, int]:

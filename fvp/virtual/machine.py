@@ -60,6 +60,9 @@ Hook = Callable[[Registers, GuestMemory], Served]
 class Machine:
     """The devices of one board around one guest.
 
+    Interrupts are taken where the guest stops, that is at its accesses to devices: a guest that waits for one by
+    spinning on memory alone waits until the time limit.
+
     Args:
         board: memory map and devices.
         npu: which NPU is in its place.
