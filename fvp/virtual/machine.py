@@ -60,7 +60,7 @@ Hook = Callable[[Registers, GuestMemory], Served]
 class Machine:
     """The devices of one board around one guest.
 
-    Interrupts are taken where the guest stops, that is at its accesses to devices: a guest that waits for one by
+    Interrupts are taken where the guest stops, at its accesses to devices: a guest that waits for one by
     spinning on memory alone waits until the time limit.
 
     Args:
