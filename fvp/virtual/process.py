@@ -27,6 +27,8 @@ _PR_SET_PDEATHSIG = 1
 _PAUSE = 0.001
 """Seconds between two looks at a process; QEMU needs about 50 ms to open its port."""
 
+_LONGEST_SOCKET_PARENT = 80
+
 _LAST_WORDS_WAIT = 0.5
 """Seconds a process that has closed its debugger port gets to end by itself."""
 
@@ -172,7 +174,7 @@ class QemuProcess:
         self._qemu = qemu
         try:
             self._errors = self._cleanup.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
-            with tempfile.TemporaryDirectory(prefix="armdeploy-") as folder:
+            with tempfile.TemporaryDirectory(prefix="armdeploy-", dir=_socket_parent()) as folder:
                 port = f"{folder}/gdb"
                 self._process = self._start(
                     [str(qemu), "-cpu", cpu, "-B", hex(GUEST_BASE), "-g", port, str(image)]
@@ -227,6 +229,12 @@ class QemuProcess:
                 time.sleep(_PAUSE)
             else:
                 return connection
+
+
+def _socket_parent() -> str:
+    """A folder for temporary files whose path is short enough for a socket in it (sun_path has 108 bytes)."""
+    folder = tempfile.gettempdir()
+    return folder if len(os.fsencode(folder)) < _LONGEST_SOCKET_PARENT else "/tmp"
 
 
 def ending(status: int | None) -> str:

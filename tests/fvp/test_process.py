@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import struct
+import tempfile
 import time
 from pathlib import Path
 
@@ -10,8 +12,10 @@ import pytest
 
 from fvp.platform import Deadline
 from fvp.virtual import tools
+from fvp.virtual.gdb import GdbClient
 from fvp.virtual.process import QemuProcess, run_briefly
 from report.errors import EnvironmentError_, PlatformTimeout, RunFailed
+from tests.fvp.guest import CODE, RAM, elf_of, needs_qemu
 
 VERSION = 'if [ "$1" = --version ]; then echo "qemu-arm version {}"; exit 0; fi\n'
 
@@ -117,3 +121,17 @@ def test_missing_choice_is_an_error_and_not_replaced(tmp_path: Path, monkeypatch
 
 def test_brief_program() -> None:
     assert run_briefly(["/bin/sh", "-c", "echo out; echo err >&2; exit 4"], 5) == (4, "out\nerr\n")
+
+
+@needs_qemu
+def test_long_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A socket's path is limited to 108 bytes, a temporary folder's is not."""
+    folder = tmp_path / ("x" * 100)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    image = tmp_path / "guest.elf"
+    image.write_bytes(elf_of(struct.pack("<2I", RAM, CODE + 9) + bytes.fromhex("fee7")))
+    image.chmod(0o755)
+    with QemuProcess(tools.require_qemu(), "cortex-m55", image, Deadline(10)) as qemu:
+        GdbClient(qemu.connection, Deadline(10)).handshake()
+        assert qemu.memory.read(CODE + 8, 2) == bytes.fromhex("fee7")
