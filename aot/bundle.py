@@ -7,7 +7,7 @@ import copy
 from pathlib import Path
 from typing import Any
 
-import torch
+from torch.utils._pytree import tree_leaves
 
 from aot.lowering import Lowered
 from aot.models import Model
@@ -19,9 +19,8 @@ def write_bundle(path: Path, lowered: Lowered, model: Model, reference: Any) -> 
     from executorch.devtools.bundled_program.config import MethodTestCase, MethodTestSuite
     from executorch.devtools.bundled_program.serialize import serialize_from_bundled_program_to_flatbuffer
 
-    outputs = [reference] if isinstance(reference, torch.Tensor) else list(reference)
     inputs = [*model.inputs, *model.kwargs.values()]
-    case = MethodTestCase(inputs=inputs, expected_outputs=outputs)
+    case = MethodTestCase(inputs=inputs, expected_outputs=tree_leaves(reference))
     bundled = BundledProgram(lowered.program, [MethodTestSuite(method_name="forward", test_cases=[case])])
     path.write_bytes(serialize_from_bundled_program_to_flatbuffer(bundled))
 

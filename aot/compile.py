@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 if __name__ == "__main__" and not __package__:  # started as a file: aot/ itself must not be on the path
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
@@ -24,17 +24,18 @@ from aot._bootstrap import ensure
 if __name__ == "__main__":
     ensure(("torch", "executorch", "ethosu", "tosa_serializer", "numpy"))
 
+from aot.options import Dtype, Job, Options, parse_dtype
 from aot.targets import DEFAULT_TARGET, find_targets
+from aot.vela_config import VelaSettings, resolve_settings
+from npu.config import NpuConfig
 from report.arguments import Parser, guarded
 from report.compile_report import SCHEMA_VERSION
 from report.errors import EnvironmentError_, UsageError
 from report.quiet import quiet
 
-if TYPE_CHECKING:
-    from aot.pipeline import Job, Options
-
 DEFAULT_MODEL = "ds_cnn"
 
+_PROGRAM_SUFFIXES = (".pte", ".bpte")
 _EXTRA = 'pip install "executorch[ethos-u]==1.5.1"'
 
 
@@ -138,20 +139,26 @@ def compile_models(args: argparse.Namespace) -> Iterator[tuple[Path, dict[str, A
         ArmdeployError: with the exit code that belongs to it.
     """
     targets = find_targets(args.target or [DEFAULT_TARGET])
-    if args.calibration_data and not args.quantize:
-        raise UsageError("--calibration_data needs quantisation", hint="leave --no-quantize out")
+    options = _options(args)
+    _check_output(args.output, targets, options)
+    _check_tools()
+    settings = [
+        resolve_settings(target, args.system_config, args.memory_mode, args.config) for target in targets
+    ]
     if args.model is None:
         _say(f"no --model given: compiling the bundled example {DEFAULT_MODEL}")
     _import_tools()
     from aot.models import load_model
     from aot.pipeline import Compiler
 
-    options = _options(args)
     with contextlib.redirect_stdout(sys.stderr):  # stdout is for results, whatever a model file prints
         model = load_model(args.model or DEFAULT_MODEL, args.model_input)
-    jobs = _jobs(args, model.name, targets, options)
     compiler = Compiler(model, options, _say)
-    for job in jobs:
+    for target, chosen in zip(targets, settings, strict=True):
+        kept = (
+            Path(args.intermediates, target.name if len(targets) > 1 else "") if args.intermediates else None
+        )
+        job = _job(args.output, kept, model.name, target, chosen, options)
         with contextlib.redirect_stdout(sys.stderr):
             report = compiler.compile(job)
         _say(f"wrote {job.pte} and {job.report_path.name}")
@@ -179,15 +186,10 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _import_tools() -> None:
-    """Import ExecuTorch and Vela once, without the notices that torch and torchao print while loading."""
-    warnings.filterwarnings("ignore", category=FutureWarning)
+def _check_tools() -> None:
     for module in ("torch", "executorch", "ethosu.vela", "tosa_serializer"):
         if _missing(module):
             raise EnvironmentError_(f"no module {module!r}", where="compile", hint=_EXTRA)
-    with quiet():
-        import executorch.backends.arm.ethosu
-        import executorch.backends.arm.quantizer  # noqa: F401
 
 
 def _missing(module: str) -> bool:
@@ -197,10 +199,17 @@ def _missing(module: str) -> bool:
         return True
 
 
-def _options(args: argparse.Namespace) -> Options:
-    from aot.pipeline import Options
-    from aot.quantize import parse_dtype
+def _import_tools() -> None:
+    """Import ExecuTorch once, without the notices that torch and torchao print while loading."""
+    warnings.filterwarnings("ignore", category=FutureWarning)
+    with quiet():
+        import executorch.backends.arm.ethosu
+        import executorch.backends.arm.quantizer  # noqa: F401
 
+
+def _options(args: argparse.Namespace) -> Options:
+    if args.calibration_data and not args.quantize:
+        raise UsageError("--calibration_data needs quantisation", hint="leave --no-quantize out")
     if args.enable_debug_mode and not args.intermediates:
         raise UsageError("--enable_debug_mode needs a folder", hint="add -i DIR")
     return Options(
@@ -217,39 +226,35 @@ def _options(args: argparse.Namespace) -> Options:
     )
 
 
-def _jobs(args: argparse.Namespace, model: str, targets: Sequence[Any], options: Options) -> list[Job]:
-    """One job a target, everything checked before any work starts."""
-    from aot.pipeline import Job
-    from aot.vela_config import resolve_settings
-
-    jobs = []
-    for target in targets:
-        settings = resolve_settings(target, args.system_config, args.memory_mode, args.config)
-        pte = _output_path(args.output, model, target.name, options, single=len(targets) == 1)
-        kept = Path(args.intermediates) if args.intermediates else pte.with_name(f"{pte.stem}_artifacts")
-        if args.intermediates and len(targets) > 1:
-            kept /= target.name
-        jobs.append(Job(target, settings, pte, kept))
-    return jobs
-
-
-def _output_path(output: str, model: str, target: str, options: Options, *, single: bool) -> Path:
-    """The file that `-o` names, or ``MODEL_arm_delegate_TARGET.pte`` in the folder that it names."""
-    suffix = ".bpte" if options.bundleio else ".pte"
+def _check_output(output: str, targets: Sequence[NpuConfig], options: Options) -> None:
+    """Refuse an output that cannot be: a wrong suffix, one file for several targets, a folder in a file."""
     path = Path(output)
-    if path.suffix in (".pte", ".bpte"):
-        if path.suffix != suffix:
-            raise UsageError(
-                f"{output} does not end in {suffix}",
-                where="--output",
-                hint="--bundleio writes .bpte files, and nothing else does",
-            )
-        if not single:
+    folder = path
+    if path.suffix in _PROGRAM_SUFFIXES:
+        folder = path.parent
+        if path.suffix != options.suffix:
+            hint = "--bundleio writes .bpte files, and nothing else does"
+            raise UsageError(f"{output} does not end in {options.suffix}", where="--output", hint=hint)
+        if len(targets) > 1:
             raise UsageError("one file for several targets", where="--output", hint="give a folder")
-        return path
-    kind = "" if options.dtype.value == "int8" else f"_{options.dtype.value}"
-    delegate = "_arm_delegate_" if options.delegate else "_arm_"
-    return path / f"{model}{kind}{delegate}{target}{suffix}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot create {folder}", where="--output", why=str(error.strerror)) from error
+
+
+def _job(
+    output: str, kept: Path | None, model: str, target: NpuConfig, settings: VelaSettings, options: Options
+) -> Job:
+    """The output that `-o` names, or ``MODEL_arm_delegate_TARGET.pte`` in the folder that it names."""
+    pte = Path(output)
+    if pte.suffix not in _PROGRAM_SUFFIXES:
+        kind = "" if options.dtype is Dtype.INT8 else f"_{options.dtype.value}"
+        delegate = "_arm_delegate_" if options.delegate else "_arm_"
+        pte /= f"{model}{kind}{delegate}{target.name}{options.suffix}"
+    artefacts = kept or pte.with_name(f"{pte.stem}_artifacts")
+    artefacts.mkdir(parents=True, exist_ok=True)
+    return Job(target, settings, pte, artefacts)
 
 
 if __name__ == "__main__":

@@ -7,20 +7,18 @@ making these takes nearly all the time. Only Vela and the serialisation depend o
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torch.export import ExportedProgram
 
+from aot.failures import compile_errors
 from aot.fallback import Placement, placement_of
 from aot.hooks import recording
 from aot.vela_config import VelaSettings
 from aot.vela_run import VelaRun, run_vela
 from npu.config import NpuConfig
-from report.errors import ArmdeployError, CompileError
 
 if TYPE_CHECKING:
     from executorch.backends.arm.ethosu import EthosUCompileSpec
@@ -84,7 +82,7 @@ def partition(exported: ExportedProgram, spec: EthosUCompileSpec, *, delegate: b
     from executorch.backends.arm.ethosu import EthosUPartitioner
     from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 
-    with recording() as record, _one_line_errors():
+    with recording() as record, compile_errors("lowering"):
         edge = to_edge_transform_and_lower(
             exported,
             partitioner=[EthosUPartitioner(spec)] if delegate else None,
@@ -113,7 +111,7 @@ def finish(
     from executorch.backends.cortex_m.passes.replace_quant_nodes_pass import ReplaceQuantNodesPass
     from executorch.exir import ExecutorchBackendConfig
 
-    with _one_line_errors():
+    with compile_errors("lowering"):
         edge = partitioned.edge.transform([ReplaceQuantNodesPass()])
         runs = []
         for index, io in enumerate(partitioned.placement.delegates):
@@ -135,36 +133,3 @@ def _set_delegate(edge: EdgeProgramManager, attribute: str, blob: bytes, spec: E
     compiled = LoweredBackendModule(lowered.original_module, lowered.backend_id, blob, spec._to_list())
     compiled.meta = lowered.meta
     setattr(graph_module, attribute, compiled)
-
-
-@contextlib.contextmanager
-def _one_line_errors() -> Iterator[None]:
-    """Turn whatever ExecuTorch raises into a `CompileError`."""
-    try:
-        yield
-    except ArmdeployError:
-        raise
-    except Exception as error:
-        raise _translated(error) from error
-
-
-def _translated(error: Exception) -> CompileError:
-    reason = _root(error)
-    if "Missing out variants" in reason:
-        return CompileError(
-            reason,
-            where="lowering",
-            why="these operators stay on the CPU and no kernel library has them",
-            hint="replace them in the model, or register the kernel's out variant",
-        )
-    return CompileError(
-        "ExecuTorch cannot lower the model", where="lowering", why=f"{type(error).__name__}: {reason}"
-    )
-
-
-def _root(error: BaseException) -> str:
-    """First line of the innermost cause: the outer ones only tell which pass was running."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else repr(error)

@@ -25,7 +25,6 @@ from torch.export import ExportedProgram
 from report.errors import EnvironmentError_, UsageError
 from report.preprocess import ImagePreprocessing
 
-DEFAULT_MODEL = "ds_cnn"
 _TORCHVISION = "torchvision:"
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -21,12 +22,11 @@ from aot.calibration import find_calibration, image_preprocessing
 from aot.compile_report import Compilation, build_report
 from aot.fallback import Placement
 from aot.models import Model
-from aot.quantize import Dtype, export, is_quantized, quantize, reference_outputs
+from aot.options import Job, Options
+from aot.quantize import export, is_quantized, quantize, reference_outputs
 from aot.summary import fallback_table
-from aot.vela_config import VelaSettings
 from npu.config import NpuConfig
-from report import compile_report
-from report.errors import CompileError
+from report.errors import CompileError, UsageError
 from report.preprocess import ImagePreprocessing, parse_preprocessing
 
 if TYPE_CHECKING:
@@ -39,47 +39,10 @@ _LARGE_GRAPH = 300
 
 
 @dataclass(frozen=True)
-class Options:
-    """How to compile, the same for every target.
-
-    Attributes:
-        keep_intermediates: also keep the exported program, the partitioner's report and all of Vela's files.
-        debug_mode: "json" or "tosa", ExecuTorch's operator mapping and Vela's debug database.
-    """
-
-    quantize: bool = True
-    delegate: bool = True
-    dtype: Dtype = Dtype.INT8
-    strict: bool = True
-    calibration_data: str | None = None
-    preprocess: str | None = None
-    keep_intermediates: bool = False
-    bundleio: bool = False
-    etrecord: bool = False
-    debug_mode: str | None = None
-
-
-@dataclass(frozen=True)
-class Job:
-    """One target with its checked settings, its output file, and the folder for what is kept beside it."""
-
-    target: NpuConfig
-    settings: VelaSettings
-    pte: Path
-    artefacts: Path
-
-    @property
-    def report_path(self) -> Path:
-        """The compile report, beside the .pte and with its stem."""
-        return compile_report.path_for(self.pte)
-
-
-@dataclass(frozen=True)
 class _Ready:
-    """A lowered program, the one it was made of, and the module whose outputs are its reference."""
+    """A lowered program, the module whose outputs are its reference, and the type it is quantised to."""
 
     partitioned: lowering.Partitioned
-    program: ExportedProgram
     module: torch.nn.Module
     dtype: str
 
@@ -139,7 +102,7 @@ class Compiler:
         self.say(f"lowering {count} operators{note}")
         with self._timed("lowering"):
             partitioned = lowering.partition(program, spec, delegate=self.options.delegate)
-        return _Ready(partitioned, program, module, dtype)
+        return _Ready(partitioned, module, dtype)
 
     def _export(self) -> ExportedProgram:
         if self._exported is None:
@@ -151,13 +114,15 @@ class Compiler:
     def _quantize(
         self, exported: ExportedProgram, spec: EthosUCompileSpec
     ) -> tuple[ExportedProgram, torch.nn.Module, str]:
-        """Program, module that computes its reference outputs, and the name of its type."""
+        """Program of its own, module that computes its reference outputs, and the name of its type."""
         if is_quantized(exported):
+            if self.options.calibration_data:
+                raise UsageError("the model is quantised already", where="--calibration_data")
             self.say(f"{self.model.name} is quantised already, taken as it is")
-            return exported, exported.module(check_guards=False), "as given"
+            return copy.deepcopy(exported), exported.module(check_guards=False), "as given"
         if not self.options.quantize:
             _refuse_float(self.model, self.options)
-            return exported, exported.module(check_guards=False), "float32"
+            return copy.deepcopy(exported), exported.module(check_guards=False), "float32"
         dtype = self.options.dtype
         self.say(f"quantising to {dtype.value}, {len(self._calibration.paths) or 1} sample(s)")
         with self._timed("quantisation"):
@@ -167,7 +132,6 @@ class Compiler:
         return program, module, dtype.value
 
     def _write_program(self, job: Job, ready: _Ready, lowered: lowering.Lowered) -> None:
-        job.pte.parent.mkdir(parents=True, exist_ok=True)
         if self.options.bundleio:
             reference = reference_outputs(ready.module, self.model)
             bundle.write_bundle(job.pte, lowered, self.model, reference)
@@ -177,7 +141,7 @@ class Compiler:
         if self.options.etrecord:
             bundle.write_etrecord(job.pte.with_name(f"{job.pte.stem}_etrecord.bin"), lowered)
         if self.options.keep_intermediates:
-            torch.export.save(ready.program, job.artefacts / f"{self.model.name}_exported_program.pt2")
+            torch.export.save(self._export(), job.artefacts / f"{self.model.name}_exported_program.pt2")
             rejected = json.dumps(ready.partitioned.rejected, indent=2)
             (job.artefacts / "partition_report.json").write_text(rejected + "\n", encoding="utf-8")
 
@@ -217,7 +181,6 @@ def _write_labels(model: Model, job: Job) -> Path | None:
     """Class names, one a line in output order."""
     if not model.labels:
         return None
-    job.artefacts.mkdir(parents=True, exist_ok=True)
     path = job.artefacts / "labels.txt"
     path.write_text("\n".join(model.labels) + "\n", encoding="utf-8")
     return path
@@ -225,7 +188,6 @@ def _write_labels(model: Model, job: Job) -> Path | None:
 
 def _write_examples(model: Model, job: Job) -> list[Path]:
     """The example input, a .npy file for each tensor: what `run` takes when it is given no other."""
-    job.artefacts.mkdir(parents=True, exist_ok=True)
     paths = []
     for number, tensor in enumerate(tree_leaves((model.inputs, dict(model.kwargs)))):
         if isinstance(tensor, torch.Tensor):
@@ -248,8 +210,7 @@ def _refuse_empty(placement: Placement, target: NpuConfig, say: Say) -> None:
     """A program without a delegate is no success on an NPU target: say why for every operator."""
     if placement.delegates:
         return
-    for line in fallback_table([vars(op) for op in placement.cpu_ops]):
-        say(line)
+    say(fallback_table([vars(op) for op in placement.cpu_ops]))
     reasons = sorted({op.reason for op in placement.cpu_ops}) or ["the model computes nothing"]
     raise CompileError(
         f"no operator of the model can run on {target.name}",

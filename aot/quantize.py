@@ -3,25 +3,19 @@
 
 from __future__ import annotations
 
-import enum
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.export import ExportedProgram
 
 from aot.calibration import Calibration
+from aot.failures import compile_errors, first_line
 from aot.models import Model
-from report.errors import CompileError, UsageError
+from aot.options import Dtype
+from report.errors import CompileError
 
 if TYPE_CHECKING:
     from executorch.backends.arm.ethosu import EthosUCompileSpec
-
-
-class Dtype(enum.Enum):
-    """Quantised types: 8-bit weights per channel with 8-bit or 16-bit activations."""
-
-    INT8 = "int8"
-    A16W8 = "a16w8"
 
 
 def export(model: Model, *, strict: bool) -> ExportedProgram:
@@ -45,7 +39,7 @@ def _export(module: torch.nn.Module, model: Model, *, strict: bool) -> ExportedP
         raise CompileError(
             f"torch.export cannot trace {model.name}",
             where="export",
-            why=f"{type(error).__name__}: {_first_line(error)}",
+            why=f"{type(error).__name__}: {first_line(error)}",
             hint="try --non_strict_export" if strict else "",
         ) from error
 
@@ -97,11 +91,11 @@ def quantize(
     }
     quantizer = EthosUQuantizer(spec)
     quantizer.set_global(configs[dtype](is_per_channel=True))
-    prepared = prepare_pt2e(exported.module(check_guards=False), quantizer)
-    with torch.no_grad():
+    with compile_errors("quantisation"), torch.no_grad():
+        prepared = prepare_pt2e(exported.module(check_guards=False), quantizer)
         for sample in calibration.samples(model):
             prepared(*sample, **model.kwargs)
-    converted = convert_pt2e(prepared)
+        converted = convert_pt2e(prepared)
     return converted, _export(converted, model, strict=strict)
 
 
@@ -109,21 +103,3 @@ def reference_outputs(module: Any, model: Model) -> Any:
     """What `module` computes for the example inputs."""
     with torch.no_grad():
         return module(*model.inputs, **model.kwargs)
-
-
-def parse_dtype(text: str) -> Dtype:
-    """The `--dtype` called `text`.
-
-    Raises:
-        UsageError: no such type.
-    """
-    try:
-        return Dtype(text.lower())
-    except ValueError:
-        known = ", ".join(dtype.value for dtype in Dtype)
-        raise UsageError(f"unknown type {text!r}", where="--dtype", hint=f"types: {known}") from None
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else repr(error)

@@ -3,101 +3,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from report.tables import table
 
 
 def summary(report: Mapping[str, Any]) -> str:
     """The report of one target as a few short tables."""
     blocks = [
         _head(report),
-        _delegates(report["delegates"]),
+        table([_delegate(delegate) for delegate in report["delegates"]]),
         _cpu_ops(report["cpu_ops"]),
-        _boundary(report["boundary_ops"]),
-        _memory(report),
-        [f"warning: {warning}" for warning in report["warnings"]],
+        table([_boundary(op) for op in report["boundary_ops"]]),
+        _memory(report["memory"]),
+        "\n".join(f"warning: {warning}" for warning in report["warnings"]),
     ]
-    return "\n\n".join("\n".join(block) for block in blocks if block)
+    return "\n\n".join(block for block in blocks if block)
 
 
-def fallback_table(cpu_ops: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The operators that stay on the CPU, each with its reason; equal ones are counted."""
-    groups: dict[tuple[str, str, str], list[str]] = {}
+def fallback_table(cpu_ops: Sequence[Mapping[str, Any]]) -> str:
+    """The operators that stay on the CPU, each with its reason; equal ones are counted.
+
+    Args:
+        cpu_ops: records of a report; without the key "kernel" that column is left out.
+    """
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    places: dict[tuple[str, ...], list[str]] = {}
     for op in cpu_ops:
-        key = (op["op"], op.get("kernel") or "none, optimised away" if "kernel" in op else "", op["reason"])
-        groups.setdefault(key, []).append(op["module_path"] or op["name"])
-    rows = [
-        (name, str(len(places)), _places(places), kernel, reason)
-        for (name, kernel, reason), places in groups.items()
-    ]
-    return table(("operator", "count", "in", "kernel", "reason"), rows)
+        kernel = {"kernel": op["kernel"] or "none, optimised away"} if "kernel" in op else {}
+        key = (op["op"], op["reason"], *kernel.values())
+        places.setdefault(key, []).append(op["module_path"] or op["name"])
+        rows[key] = {"operator": op["op"], **_where(places[key]), **kernel, "reason": op["reason"]}
+    return table(list(rows.values()))
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Left aligned columns, two blanks apart; columns that are empty in every row are left out."""
-    rows = list(rows)
-    keep = [i for i in range(len(header)) if any(row[i] for row in rows)]
-    grid = [[line[i] for i in keep] for line in [header, *rows]]
-    widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
-    return ["  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in grid]
+def _where(places: Sequence[str]) -> dict[str, Any]:
+    """How often, and in which modules: three of them are named."""
+    names = list(dict.fromkeys(places))
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return {"count": len(places), "in": ", ".join(names[:3]) + more}
 
 
-def _places(places: Sequence[str]) -> str:
-    shown = list(dict.fromkeys(places))
-    return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
-
-
-def _head(report: Mapping[str, Any]) -> list[str]:
-    cpu, delegates = len(report["cpu_ops"]), len(report["delegates"])
-    return [
+def _head(report: Mapping[str, Any]) -> str:
+    program, npu, cpu = report["pte"], len(report["delegates"]), len(report["cpu_ops"])
+    return (
         f"{report['model']} for {report['target']}, {report['quantization']['dtype']}, "
-        f"{report['system_config']}, {report['memory_mode']}",
-        f"{delegates} partition(s) on the NPU, {cpu} operator(s) on the CPU",
-        f"{report['pte']['path']}  {report['pte']['size']:,} bytes  sha256 {report['pte']['sha256'][:16]}",
-    ]
-
-
-def _delegates(delegates: Sequence[Mapping[str, Any]]) -> list[str]:
-    if not delegates:
-        return []
-    rows = [
-        (
-            str(d["id"]),
-            str(sum(d["operators"].values())),
-            f"{d['command_stream_bytes']:,}",
-            f"{d['weight_bytes']:,}",
-            f"{d['scratch_bytes']:,}",
-            _estimate(d, "nn_macs"),
-            _estimate(d, "cycles_total"),
-        )
-        for d in delegates
-    ]
-    header = ("delegate", "operators", "commands", "weights", "scratch", "MACs", "cycles (estimated by Vela)")
-    return table(header, rows)
-
-
-def _estimate(delegate: Mapping[str, Any], metric: str) -> str:
-    value = delegate["vela"].get(metric, {}).get("value")
-    return "n/a" if value is None else f"{value:,.0f}"
-
-
-def _cpu_ops(cpu_ops: Sequence[Mapping[str, Any]]) -> list[str]:
-    return ["on the CPU:", *fallback_table(cpu_ops)] if cpu_ops else []
-
-
-def _boundary(ops: Sequence[Mapping[str, Any]]) -> list[str]:
-    rows = [
-        (op["side"], op["kernel"] or op["op"], op["dtype"], f"{op['scale']:.8g}", str(op["zero_point"]))
-        for op in ops
-        if op["scale"] is not None
-    ]
-    header = ("boundary", "kernel", "type", "scale", "zero point")
-    return table(header, rows) if rows else []
-
-
-def _memory(report: Mapping[str, Any]) -> list[str]:
-    memory = report["memory"]
-    planned = ", ".join(
-        f"id {i}: {size:,}" for i, size in enumerate(memory["planned_bytes"]) if i > 0 or size
+        f"{report['system_config']}, {report['memory_mode']}\n"
+        f"{npu} partition(s) on the NPU, {cpu} operator(s) on the CPU\n"
+        f"{program['path']}  {program['size']:,} bytes  sha256 {program['sha256'][:16]}"
     )
-    return [f"memory in bytes: planned {planned or 'none'}; largest scratch {memory['scratch_peak_bytes']:,}"]
+
+
+def _delegate(delegate: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "delegate": delegate["id"],
+        "operators": sum(delegate["operators"].values()),
+        "commands": delegate["command_stream_bytes"],
+        "weights": delegate["weight_bytes"],
+        "scratch": delegate["scratch_bytes"],
+        "MACs": delegate["vela"].get("nn_macs", {}).get("value"),
+        "cycles (estimated by Vela)": delegate["vela"].get("cycles_total", {}).get("value"),
+    }
+
+
+def _cpu_ops(cpu_ops: Sequence[Mapping[str, Any]]) -> str:
+    return f"on the CPU:\n{fallback_table(cpu_ops)}" if cpu_ops else ""
+
+
+def _boundary(op: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "boundary": op["side"],
+        "kernel": op["kernel"],
+        "type": op["dtype"],
+        "scale": None if op["scale"] is None else f"{op['scale']:.8g}",
+        "zero point": op["zero_point"],
+    }
+
+
+def _memory(memory: Mapping[str, Any]) -> str:
+    sizes = [f"id {i}: {size:,}" for i, size in enumerate(memory["planned_bytes"]) if size]
+    return (
+        f"memory in bytes: planned {', '.join(sizes) or 'none'}; "
+        f"largest scratch {memory['scratch_peak_bytes']:,}"
+    )

@@ -20,6 +20,8 @@ import torch
 
 from aot import compile as aot_compile
 from aot import lowering, pipeline
+from aot.calibration import find_calibration
+from aot.vela_config import resolve_settings
 from npu.config import npu_config
 from npu.container import parse_velabin
 from npu.stream import parse as parse_stream
@@ -231,6 +233,51 @@ def test_scratch_beyond_the_boards_sram_is_a_warning(
     (warning,) = [w for w in report["warnings"] if "SRAM" in w]
     assert f"{report['delegates'][0]['scratch_bytes']:,}" in warning
     assert "2,097,152" in warning
+
+
+def test_quantised_program_is_taken_as_it_is_for_both_profiles(
+    tmp_path: Path, compile_: Callable[..., Any], many: tuple[Path, dict[str, int]]
+) -> None:
+    from aot.models import load_model
+    from aot.options import Dtype
+    from aot.quantize import export, quantize
+
+    model = load_model("two_conv", None)
+    spec = lowering.compile_spec(
+        npu_config("ethos-u55"), resolve_settings(npu_config("ethos-u55"), None, None, None)
+    )
+    _, program = quantize(
+        export(model, strict=True), model, find_calibration(None, model), spec, Dtype.INT8, strict=True
+    )
+    torch.export.save(program, tmp_path / "q.pt2")
+    finished = compile_("-m", tmp_path / "q.pt2", "-t", "ethos-u55,ethos-u85", "-o", tmp_path, "--json")
+    first, second = finished.reports
+    assert first["quantization"] == {"dtype": "as given", "calibration": None}
+    assert (first["cpu_ops"], second["cpu_ops"]) == ([], [])
+    assert (
+        first["delegates"][0]["blob_sha256"] == _load(many[0], "ethos-u55-128")["delegates"][0]["blob_sha256"]
+    )
+    assert (
+        second["delegates"][0]["blob_sha256"]
+        == _load(many[0], "ethos-u85-256")["delegates"][0]["blob_sha256"]
+    )
+
+
+def test_debug_mode_keeps_the_operator_mapping(tmp_path: Path, compile_: Callable[..., Any]) -> None:
+    kept = tmp_path / "kept"
+    finished = compile_(
+        *("-m", "two_conv", "-t", "ethos-u85", "--enable-debug-mode", "json", "-i", kept, "-o", tmp_path)
+    )
+    assert finished.code == 0
+    assert json.loads((kept / "debug.json").read_text())
+    assert list((kept / "delegate_0" / "output").glob("*debug*"))
+
+
+def test_unwritable_output_is_refused_before_work(tmp_path: Path, compile_: Callable[..., Any]) -> None:
+    (tmp_path / "file").write_text("")
+    finished = compile_("-m", "two_conv", "-o", tmp_path / "file" / "folder")
+    assert finished.code == 2
+    assert "cannot create" in finished.error
 
 
 @pytest.mark.parametrize(
