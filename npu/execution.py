@@ -38,8 +38,7 @@ class Execution:
     """State of one run outside the registers.
 
     Attributes:
-        internal: on-chip memory that DMA reaches: the table memory of U85, or the shared RAM whose last 2
-            KiB hold the tables on U55 and U65.
+        tables: the 2 KiB table memory that DMA fills and activations look up.
         chained: contents of the chaining buffers by number (U85).
         accumulator: what an operation kept for the next one (U85), int64[h, w, c].
         read, written: bytes of distinct elements moved, by region, since `take_traffic`.
@@ -70,9 +69,9 @@ class Execution:
     def internal(self, address: int, size: int) -> np.ndarray:
         """On-chip bytes that DMA addresses: the table memory.
 
-        On U55 and U65 it is the last 2 KiB of a core's shared RAM.
-        Where the shared RAM has only 16 KiB, Vela puts the table of a convolution behind its end, at 0x4000.
-        That this reaches the same table memory is a guess.
+        On U55 and U65 it is the last 2 KiB of a core's shared RAM. Where the shared RAM has only 16 KiB, Vela
+        puts the table of a convolution behind its end, at 0x4000; that this reaches the same table memory is
+        a guess.
 
         Raises:
             StreamError: another internal address.

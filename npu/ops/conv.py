@@ -27,7 +27,7 @@ def execute(run: Execution, op: Operation) -> int:
         return _matmul(run, op)
     macs = _macs(op)
     weights = load_weights(run, op)
-    _convolve(run, op, weights, load_scales(run, op).with_bias(-op.ifm.zero_point * weights.sums))
+    _convolve(run, op, weights, load_scales(run, op))
     return macs
 
 
@@ -47,8 +47,7 @@ def _matmul(run: Execution, op: Operation) -> int:
     assert op.ifm2 is not None, "npu.state gives a convolution without weights its IFM2"
     tensor = run.load(op.ifm2)[0].astype(np.int32) - op.ifm2.zero_point
     weights = prepare(tensor[:, None, None, :], element_magnitude(op.ifm.dtype))
-    scales = ChannelScales.uniform(op.ofm_scale, op.ofm_shape[2])
-    _convolve(run, op, weights, scales.with_bias(-op.ifm.zero_point * weights.sums))
+    _convolve(run, op, weights, ChannelScales.uniform(op.ofm_scale, op.ofm_shape[2]))
     return macs
 
 
@@ -56,7 +55,7 @@ def _convolve(run: Execution, op: Operation, weights: PreparedWeights, scales: C
     height, width, depth = op.ofm_shape
     data = padded_input(run, op, weights.matrix.dtype, op.ifm.zero_point)
     windows = _windows(data, op)
-    acc = RowAccumulator(run, op, scales, weights.bound)
+    acc = RowAccumulator(run, op, scales, -op.ifm.zero_point * weights.sums, weights.bound)
     step = max(1, _BLOCK // (width * max(depth, len(weights.matrix))))
     for top in range(0, height, step):
         acc.rows(top, _products(windows[top : top + step], weights.matrix))

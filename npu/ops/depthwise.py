@@ -20,10 +20,10 @@ def execute(run: Execution, op: Operation) -> int:
     """Depthwise convolution; IFM and OFM depth are equal."""
     height, width, depth = op.ofm_shape
     weights = load_weights(run, op)
-    scales = load_scales(run, op).with_bias(-op.ifm.zero_point * weights.sums)
     data = padded_input(run, op, weights.matrix.dtype, op.ifm.zero_point)
     factors = [_row_of(factor, width) for factor in weights.matrix]
-    acc = RowAccumulator(run, op, scales, weights.bound)
+    correction = -op.ifm.zero_point * weights.sums
+    acc = RowAccumulator(run, op, load_scales(run, op), correction, weights.bound)
     step = max(1, _BLOCK // (width * depth))
     for top in range(0, height, step):
         acc.rows(top, _block(op, data, factors, top, min(step, height - top)))

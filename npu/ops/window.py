@@ -75,12 +75,18 @@ class RowAccumulator:
     They go straight to the output stage, or are collected where the operation joins them with others (U85).
     """
 
-    def __init__(self, run: Execution, op: Operation, scales: ChannelScales, bound: int):
-        """`bound` is a magnitude no accumulator (without bias) exceeds."""
-        self._run, self._op, self._scales = run, op, scales
+    def __init__(
+        self, run: Execution, op: Operation, scales: ChannelScales, correction: np.ndarray, bound: int
+    ):
+        """
+        Args:
+            correction: int64[c] that the accumulators lack (zero point times sum of weights).
+            bound: a magnitude no accumulator (without bias and correction) exceeds.
+        """
+        self._run, self._op, self._scales, self._correction = run, op, scales, correction
         self._stage: OutputStage | None = None
         if op.accumulator.source is isa.AccInput.RESET and op.accumulator.output:
-            self._stage = OutputStage(run, op, scales, bound)
+            self._stage = OutputStage(run, op, scales.with_bias(correction), bound)
         else:
             self._total = np.empty(op.ofm_shape, np.int64)
 
@@ -96,7 +102,7 @@ class RowAccumulator:
         if self._stage is not None:
             self._stage.close()
         else:
-            accumulate(self._run, self._op, self._total, self._scales)
+            accumulate(self._run, self._op, self._total + self._correction, self._scales)
 
 
 def accumulate(
@@ -112,6 +118,8 @@ def accumulate(
     for the next operation instead of storing a result. `combine` is how a new value joins: sum, maximum or
     minimum.
     """
+    if acc.shape != op.ofm_shape:
+        raise StreamError(f"result of shape {acc.shape} for an OFM of shape {op.ofm_shape}")
     source = op.accumulator.source
     if source is isa.AccInput.IFM2:
         acc = combine(acc, ifm2_accumulator(run, op))

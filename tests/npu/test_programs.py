@@ -19,7 +19,7 @@ RNG = np.random.default_rng(7)
 BYTES = RNG.integers(0, 256, 512, np.uint8)
 
 
-# --- DMA ------------------------------------------------------------------------------------------------------
+# --- DMA ----------------------------------------------------------------------------------------------------
 
 
 def dma(family: Family, length: int, **source: int) -> Program:
@@ -139,7 +139,7 @@ def test_table_memory_is_bounded() -> None:
         program.run()
 
 
-# --- elementwise ----------------------------------------------------------------------------------------------
+# --- elementwise --------------------------------------------------------------------------------------------
 
 INT32 = RNG.integers(-(1 << 31), 1 << 31, (2, 3, 5)).astype(np.int32)
 EDGES = np.array(
@@ -248,7 +248,7 @@ def test_clip_or_wrap(clip_off: int) -> None:
     assert program.get(TARGET, (3,), "i1").tolist() == ([-56, 56, 100] if clip_off else [110, -90, 100])
 
 
-# --- refusals -------------------------------------------------------------------------------------------------
+# --- refusals -----------------------------------------------------------------------------------------------
 
 
 def refused(program: Program, error: type[NpuError], text: str) -> None:
@@ -321,3 +321,36 @@ def test_empty_chaining_buffer() -> None:
     program.feature_map("IFM", SOURCE, (1, 1, 1), "i1", storage=isa.Storage.CHAINED)
     program("OP_ELEMENTWISE", Mode.ABS)
     refused(program, StreamError, "chaining buffer 1 is empty")
+
+
+# --- accumulator --------------------------------------------------------------------------------------------
+
+
+def test_accumulator_kept_over_matrix_products_loses_the_zero_point_each_time() -> None:
+    """Two products with different zero points, the first kept, the sum stored as int32."""
+    rng = np.random.default_rng(3)
+    program = Program(Family.U85)
+    total = np.zeros((3, 2), np.int64)
+    for number, (kept, zero_points) in enumerate([(True, (17, 3)), (False, (-90, -5))]):
+        a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((1, 3, 4), (1, 2, 4)))
+        for name, array, zero_point in (("IFM", a, zero_points[0]), ("IFM2", b, zero_points[1])):
+            offset = (SOURCE if name == "IFM" else INDEX) + 0x100 * number
+            program.put(offset, array)
+            program.feature_map(name, offset, array.shape, "i1")
+            program(f"{name}_ZERO_POINT", zero_point & 0xFFFF)
+        program("IFM_DEPTH_M1", 3)
+        storage = isa.Storage.NONE if kept else isa.Storage.TILE_2X2
+        program.feature_map("OFM", TARGET, (1, 3, 2), "<i4", scale_mode=isa.ScaleMode.GLOBAL, storage=storage)
+        program("OFM_SCALE", scale=1, shift=0)
+        program("ACTIVATION", function=isa.Activation85.NONE, clip_off=1)
+        source, output = (
+            (isa.AccInput.RESET, isa.AccOutput.DISABLED)
+            if kept
+            else (isa.AccInput.KEEP, isa.AccOutput.ENABLED)
+        )
+        program("ACC_FORMAT", input=source, output=output)
+        program("OP_CONV", weights_ifm2=1)
+        total += (a[0].astype(np.int64) - zero_points[0]) @ (b[0].astype(np.int64) - zero_points[1]).T
+    result = program.run()
+    np.testing.assert_array_equal(program.get(TARGET, (3, 2), "<i4"), total)
+    assert result.macs == 2 * 3 * 2 * 4
