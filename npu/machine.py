@@ -8,7 +8,7 @@ Sequential: KERNEL_WAIT, DMA_WAIT and BLOCKDEP order work that the hardware over
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,7 +29,7 @@ from npu.stream import Command
 MAX_COMMANDS = 1 << 20
 MAX_WORK = 1 << 40
 _FAST_SCRATCH_BYTES = 384 * 1024
-_ORDERING = frozenset({"OP_KERNEL_WAIT", "OP_DMA_WAIT", "OP_IRQ", "OP_PMU_MASK"})
+_ORDERING = frozenset({"OP_KERNEL_WAIT", "OP_DMA_WAIT", "OP_PMU_MASK"})
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,12 @@ class OpRecord:
 
 @dataclass(frozen=True)
 class RunResult:
-    """A finished run: one record an operation, in order of execution."""
+    """A finished run: one record an operation, in order of execution.
+
+    Attributes:
+        commands: commands executed, register settings included.
+        irq_mask: masks of the STOP and IRQ commands, or-ed.
+    """
 
     ops: tuple[OpRecord, ...]
     commands: int
@@ -65,6 +70,7 @@ class RunResult:
 
     @cached_property
     def macs(self) -> int:
+        """Of all operations."""
         return sum(op.macs for op in self.ops)
 
     @cached_property
@@ -78,7 +84,7 @@ class RunResult:
         return _total(op.bytes_written for op in self.ops)
 
 
-def _total(parts) -> dict[int, int]:
+def _total(parts: Iterable[Mapping[int, int]]) -> dict[int, int]:
     result: dict[int, int] = {}
     for part in parts:
         for region, size in part.items():
@@ -100,7 +106,7 @@ class Npu:
         """
         parsed = stream.parse(cmd_data)
         built_for = from_config_word(parsed.config_word)
-        if built_for is not self.config:
+        if built_for != self.config:
             raise StreamError(
                 f"stream is built for {built_for.name}, the NPU is {self.config.name}", offset=0
             )
@@ -125,24 +131,24 @@ class _Run:
         self._records: list[OpRecord] = []
         self._last: Operation | None = None
         self._work = 0
+        self._irq_mask = 0
 
     def to_the_end(self) -> RunResult:
+        """Execute until STOP."""
         position = executed = 0
-        while True:
-            if position >= len(self._commands):
-                raise StreamError("stream ends without STOP")
+        while position < len(self._commands):
             command = self._commands[position]
             executed += 1
-            if executed > MAX_COMMANDS:
-                raise NotModelled(
-                    f"more than {MAX_COMMANDS} commands", opcode=command.name, offset=command.offset
-                )
-            if command.name == "OP_STOP":
-                return RunResult(tuple(self._records), executed, command.value("mask"))
             try:
+                if executed > MAX_COMMANDS:
+                    raise NotModelled(f"more than {MAX_COMMANDS} commands")
                 position = self._step(command, position)
             except NpuError as error:
                 raise error.located(opcode=command.name, offset=command.offset) from None
+            if command.name == "OP_STOP":
+                return RunResult(tuple(self._records), executed, self._irq_mask)
+        last = self._commands[-1] if self._commands else None
+        raise StreamError("stream ends without STOP", offset=last.offset + last.size if last else 0)
 
     def _step(self, command: Command, position: int) -> int:
         """Execute one command; index of the next one."""
@@ -150,6 +156,8 @@ class _Run:
             self._state.latch(command)
         elif command.name == "OP_BRANCH":
             return self._branch(command, position)
+        elif command.name in ("OP_STOP", "OP_IRQ"):
+            self._irq_mask |= command.value("mask")
         elif command.name not in _ORDERING:
             self._operate(command)
         return position + 1
@@ -176,28 +184,31 @@ class _Run:
 
     def _operate(self, command: Command) -> None:
         start = time.perf_counter()
+        work: Operation | DmaTransfer
         if command.name == "OP_DMA_START":
-            work: Operation | DmaTransfer = dma_transfer(self._state, command)
+            work = dma_transfer(self._state, command)
         else:
             work = self._last = operation(self._state, command)
         macs = EXECUTE[command.name](self._execution, work)
+        self._records.append(self._record(work, macs, time.perf_counter() - start))
         self._work += macs + (work.ofm.elements if isinstance(work, Operation) else 0)
         if self._work > MAX_WORK:
             raise NotModelled(f"more than {MAX_WORK} multiply-accumulates and results")
+
+    def _record(self, work: Operation | DmaTransfer, macs: int, seconds: float) -> OpRecord:
+        command = work.command
         read, written = self._execution.take_traffic()
         mode = command.value("mode") if "mode" in command.spec.field else None
-        self._records.append(
-            OpRecord(
-                offset=command.offset,
-                name=command.name,
-                mode=getattr(mode, "name", ""),
-                ifm_shape=work.ifm.shape if isinstance(work, Operation) else None,
-                ofm_shape=work.ofm_shape if isinstance(work, Operation) else None,
-                macs=macs,
-                bytes_read=read,
-                bytes_written=written,
-                seconds=time.perf_counter() - start,
-            )
+        return OpRecord(
+            offset=command.offset,
+            name=command.name,
+            mode=getattr(mode, "name", ""),
+            ifm_shape=work.ifm.shape if isinstance(work, Operation) else None,
+            ofm_shape=work.ofm_shape if isinstance(work, Operation) else None,
+            macs=macs,
+            bytes_read=read,
+            bytes_written=written,
+            seconds=seconds,
         )
 
 
