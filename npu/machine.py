@@ -26,8 +26,10 @@ from npu.ops import EXECUTE
 from npu.state import RegisterState, dma_transfer, operation
 from npu.stream import Command
 
-MAX_COMMANDS = 1 << 20
+MAX_REPEATED = 1 << 18
+"""Commands executed beyond the length of the stream, that is in loops of branches."""
 MAX_WORK = 1 << 40
+"""Multiply-accumulates and results of one run."""
 _FAST_SCRATCH_BYTES = 384 * 1024
 _ORDERING = frozenset({"OP_KERNEL_WAIT", "OP_DMA_WAIT", "OP_PMU_MASK"})
 
@@ -140,8 +142,8 @@ class _Run:
             command = self._commands[position]
             executed += 1
             try:
-                if executed > MAX_COMMANDS:
-                    raise NotModelled(f"more than {MAX_COMMANDS} commands")
+                if executed > len(self._commands) + MAX_REPEATED:
+                    raise NotModelled(f"more than {MAX_REPEATED} commands repeated by branches")
                 position = self._step(command, position)
             except NpuError as error:
                 raise error.located(opcode=command.name, offset=command.offset) from None
