@@ -47,7 +47,8 @@ class Scale:
 
     @property
     def is_identity(self) -> bool:
-        return self.multiplier == 1 and self.shift == 0
+        """Factor one: the rounding term is below 2^shift and leaves no trace."""
+        return self.multiplier == 1 << self.shift
 
 
 def rounding_terms(shift: int, rounding: Rounding, double_round: int = 0) -> tuple[int, int]:
