@@ -91,6 +91,8 @@ class Placement:
 def placement_of(edge: ExportedProgram, rejected: Mapping[str, str], *, delegate: bool) -> Placement:
     """Read an edge-dialect program after lowering, and tag its CPU operators for `kernels_of`.
 
+    Branches and loops are read as well, except that only delegates of the top-level graph are listed.
+
     Args:
         rejected: the partitioner's reason by node name.
         delegate: False when nothing was offered to the NPU.
@@ -99,7 +101,8 @@ def placement_of(edge: ExportedProgram, rejected: Mapping[str, str], *, delegate
     inputs = frozenset(edge.graph_signature.user_inputs) if delegate else frozenset()
     for index, node in enumerate(_calls(edge.graph_module)):
         if _is_delegate(node):
-            delegates.append(_delegate_io(edge.graph_module, node))
+            if node.graph is edge.graph_module.graph:
+                delegates.append(_delegate_io(edge.graph_module, node))
         elif delegate and _is_boundary(node, inputs):
             node.meta[_TAG] = index
             boundary_ops.append(_boundary_op(index, node))
@@ -114,15 +117,15 @@ def kernels_of(graph_module: GraphModule) -> dict[int, str]:
 
     An operator without an entry was optimised away: it costs nothing.
     """
-    return {
-        node.meta[_TAG]: _operator_name(node)
-        for node in graph_module.graph.nodes
-        if node.op == "call_function" and _TAG in node.meta and not _is_bookkeeping(node)
-    }
+    return {node.meta[_TAG]: _operator_name(node) for node in _calls(graph_module) if _TAG in node.meta}
 
 
 def _calls(graph_module: GraphModule) -> Iterator[Node]:
-    return (n for n in graph_module.graph.nodes if n.op == "call_function" and not _is_bookkeeping(n))
+    """Every operator that does work, of the graph and then of its branches and loops."""
+    for module in graph_module.modules():
+        if isinstance(module, GraphModule):
+            nodes = (node for node in module.graph.nodes if node.op == "call_function")
+            yield from (node for node in nodes if not _is_bookkeeping(node))
 
 
 def _is_bookkeeping(node: Node) -> bool:

@@ -19,6 +19,7 @@ from aot.hooks import recording
 from aot.vela_config import VelaSettings
 from aot.vela_run import VelaRun, run_vela
 from npu.config import NpuConfig
+from report.errors import CompileError
 
 if TYPE_CHECKING:
     from executorch.backends.arm.ethosu import EthosUCompileSpec
@@ -77,7 +78,8 @@ def partition(exported: ExportedProgram, spec: EthosUCompileSpec, *, delegate: b
     """Partition `exported` and lower each partition to TOSA. `exported` must not be used afterwards.
 
     Raises:
-        CompileError: ExecuTorch refuses the model; the message names the operator when it does.
+        CompileError: ExecuTorch refuses the model (the message names the operator when it does), or would
+            delegate parts of a branch or loop.
     """
     from executorch.backends.arm.ethosu import EthosUPartitioner
     from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
@@ -89,6 +91,13 @@ def partition(exported: ExportedProgram, spec: EthosUCompileSpec, *, delegate: b
             compile_config=EdgeCompileConfig(_check_ir_validity=False),
         )
     placement = placement_of(edge.exported_program(), record.rejected, delegate=delegate)
+    if len(placement.delegates) != len(record.tosa):
+        raise CompileError(
+            f"{len(record.tosa) - len(placement.delegates)} partition(s) lie inside a branch or a loop",
+            where="lowering",
+            why="only partitions of the top-level graph are compiled",
+            hint="take the control flow out of the model, or compile with --no-delegate",
+        )
     return Partitioned(edge, tuple(record.tosa), record.rejected, placement)
 
 

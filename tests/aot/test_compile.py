@@ -382,3 +382,30 @@ def test_script_runs_from_any_folder(tmp_path: Path) -> None:
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert result.returncode == 2
     assert "did you mean --target?" in result.stderr
+
+
+_BRANCHES = """\
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Conv2d(3, 4, 3)
+
+    def forward(self, x):
+        y = self.a(x)
+        return torch.cond(x.sum() > 0, lambda t: torch.fmod(t, 0.5), lambda t: t.clone(), (y,))
+
+torch.manual_seed(0)
+ModelUnderTest = Model()
+ModelInputs = (torch.randn(1, 3, 8, 8),)
+"""
+
+
+def test_operators_inside_branches_are_listed(tmp_path: Path, compile_: Callable[..., Any]) -> None:
+    (tmp_path / "branches.py").write_text(_BRANCHES)
+    finished = compile_("-m", tmp_path / "branches.py", "-t", "ethos-u55", "-o", tmp_path, "--json")
+    (report,) = finished.reports
+    assert {"cond", "aten::fmod.Scalar"} <= {op["op"] for op in report["cpu_ops"]}
+    assert len(report["delegates"]) == 1
