@@ -249,7 +249,7 @@ def _result(
             "tools": _compiled(plan, "tools", {}),
         },
     )
-    return Result(record, outputs, outcome.log if outcome is not None else getattr(error, "log", ""), error)
+    return Result(record, outputs, outcome.log if outcome is not None else error.log if error else "", error)
 
 
 def _status(error: ArmdeployError | None) -> str:

@@ -20,6 +20,8 @@ class ArmdeployError(Exception):
 
     exit_code = 1
     meaning = "internal error"
+    log = ""
+    """Console text of a run that failed."""
 
     def __init__(self, what: str, *, where: str = "", why: str = "", hint: str = "") -> None:
         self.what, self.where, self.why, self.hint = what, where, why, hint

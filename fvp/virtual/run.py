@@ -70,7 +70,7 @@ class VirtualCorstone(Platform):
         try:
             return _Run(job, prepared, console).outcome()
         except ArmdeployError as error:
-            error.log = console.text  # type: ignore[attr-defined]
+            error.log = console.text
             raise
 
 
