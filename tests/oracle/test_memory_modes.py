@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory modes place feature maps and weights differently; what is computed stays the same.
 
-Vela's own result is loaded here, since the VelaBin container does not tell the size of the fast scratch memory.
+Vela's own result is loaded here, since the VelaBin container does not tell the size of the fast scratch.
 """
 
 from __future__ import annotations
