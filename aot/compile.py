@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import importlib.util
 import json
 import sys
@@ -201,10 +202,13 @@ def _missing(module: str) -> bool:
 
 def _import_tools() -> None:
     """Import ExecuTorch once, without the notices that torch and torchao print while loading."""
+    if "executorch.backends.arm.ethosu" in sys.modules:
+        return
     warnings.filterwarnings("ignore", category=FutureWarning)
     with quiet():
         import executorch.backends.arm.ethosu
         import executorch.backends.arm.quantizer  # noqa: F401
+    gc.freeze()  # these packages leave millions of objects, which every collection would visit
 
 
 def _options(args: argparse.Namespace) -> Options:
