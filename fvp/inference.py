@@ -94,17 +94,20 @@ def infer(request: Request) -> Result:
     """
     plan = _plan(request)
     started = time.perf_counter()
-    reference = execute_method(plan.method, plan.program.named_data, plan.input_arrays, plan.config)
-    comparisons = [_check_delegate(plan, reference, i) for i in range(len(reference.delegate_runs))]
+    try:
+        reference = execute_method(plan.method, plan.program.named_data, plan.input_arrays, plan.config)
+        comparisons = [_check_delegate(plan, reference, i) for i in range(len(reference.delegate_runs))]
+    except RunFailed as error:
+        return _result(plan, (), None, error, {"reference": time.perf_counter() - started})
     prepared = time.perf_counter()
-    outcome, error = _run_platform(plan, reference)
+    outcome, failure = _run_platform(plan, reference)
     evidence: tuple[Check, ...] = ()
     if outcome is not None:
         evidence = tuple(_evidence(check) for check in outcome.checks)
         comparisons.append(_check_output(plan, outcome, reference))
-    error = error or _verdict(evidence, comparisons)
+    verdict = failure or _verdict(evidence, comparisons)
     seconds = {"reference": prepared - started, "platform": time.perf_counter() - prepared}
-    return _result(plan, (*evidence, *comparisons), outcome, error, seconds)
+    return _result(plan, (*evidence, *comparisons), outcome, verdict, seconds)
 
 
 def _plan(request: Request) -> _Plan:
