@@ -78,7 +78,7 @@ class _Executor:
 
     def run(self, inputs: Sequence[np.ndarray]) -> HostRun:
         for index, array in zip(self.method.inputs, inputs, strict=True):
-            self.values[index] = torch.from_numpy(np.ascontiguousarray(array))
+            self.values[index] = _in_memory_order(torch.from_numpy(np.array(array)), self._meta(index))
         position = steps = 0
         while position < len(self.method.instructions):
             position = self._step(position)
@@ -177,6 +177,11 @@ def _initial(value: Any) -> Any:
         return None
     flat = torch.frombuffer(bytearray(value.constant), dtype=getattr(torch, value.dtype))
     return _permuted(flat, value)
+
+
+def _in_memory_order(tensor: torch.Tensor, meta: TensorMeta) -> torch.Tensor:
+    """The same values with strides that follow the dim_order, which kernels may look at."""
+    return _permuted(tensor.permute(meta.dim_order).reshape(-1), meta)
 
 
 def _memory_order(tensor: torch.Tensor, meta: TensorMeta) -> np.ndarray:

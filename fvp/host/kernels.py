@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import torch
 import torch.ao.quantization.fx._decomposed  # registers quantized_decomposed::*
 
@@ -38,9 +39,8 @@ def quantize_per_tensor(
 ) -> torch.Tensor:
     """ExecuTorch's quantize kernel: the reciprocal of the scale is taken in single precision.
 
-    torch's own operator takes it in double precision, which moves values near a tie by one step. The
-    cortex_m kernel computes the same. Source: executorch kernels/quantized/cpu/op_quantize.cpp and
-    backends/cortex_m/ops/op_quantize_per_tensor.cpp.
+    torch's own operator takes it in double precision, which moves values near a tie by one step.
+    Source: executorch kernels/quantized/cpu/op_quantize.cpp.
 
     Args:
         x: float32 tensor of any shape.
@@ -64,6 +64,52 @@ _DTYPES = {
 }
 
 
+_HELIUM_LANES = 16
+_MAGIC = np.float32(3 << 22)  # float32 has no fraction bits here: adding it rounds to an integer
+_INT32 = -(1 << 31), (1 << 31) - 1
+_MAGIC_RANGE = float(1 << 22)
+
+
+def helium_quantize_per_tensor(
+    x: torch.Tensor, scale: float, zero_point: int, low: int, high: int, dtype: int
+) -> torch.Tensor:
+    """The cortex_m quantize kernel as cores with Helium (Cortex-M55, M85) execute it.
+
+    Groups of 16 elements, in memory order, are multiplied and rounded by one fused multiply-add, the sum
+    with 3 * 2^22, and narrowed to 16 bits by truncation before they are clamped; elements left over round
+    the product first and then to an integer. Source: the instructions of
+    ``cortex_m::native::quantize_per_tensor_out`` in Arm's prebuilt firmware.
+
+    Args:
+        x: float32 tensor of any shape; its strides tell the memory order.
+        dtype: ScalarType code, int8 in this kernel; the result has the shape and order of `x`.
+    """
+    order = sorted(range(x.ndim), key=x.stride, reverse=True)
+    stored = x.permute(order)
+    flat = stored.reshape(-1).numpy()
+    inverse = np.float32(1) / np.float32(scale)
+    whole = flat.size - flat.size % _HELIUM_LANES
+    narrowed = (_fused_round(flat[:whole], inverse) + zero_point).astype(np.int32).astype(np.int16)
+    rest = np.clip(np.rint(flat[whole:] * inverse), *_INT32).astype(np.int64) + zero_point
+    rest = rest.astype(np.int32)  # the conversion saturates, the addition wraps
+    codes = np.clip(np.concatenate([narrowed, rest]), low, high)
+    inverse_order = [order.index(d) for d in range(x.ndim)]
+    return torch.from_numpy(codes).to(_DTYPES[dtype]).reshape(stored.shape).permute(inverse_order)
+
+
+def _fused_round(x: np.ndarray, inverse: np.float32) -> np.ndarray:
+    """The integer in the bits of ``fma(x, inverse, _MAGIC)``, int64.
+
+    The product of two float32 is exact in float64. Below 2^22 its nearest even integer is the answer; beyond,
+    the sum is exact in float64 too and its float32 bits are what the kernel reads.
+    """
+    product = x.astype(np.float64) * np.float64(inverse)
+    bits = (product + np.float64(_MAGIC)).astype(np.float32).view(np.int32).astype(np.int64)
+    wrapped = bits - int(_MAGIC.view(np.int32))
+    small = np.abs(product) < _MAGIC_RANGE
+    return np.where(small, np.rint(np.where(small, product, 0)).astype(np.int64), wrapped)
+
+
 def dequantize_per_tensor(
     x: torch.Tensor, scale: float, zero_point: int, low: int, high: int, dtype: int
 ) -> torch.Tensor:
@@ -82,7 +128,7 @@ def _to_dim_order(x: torch.Tensor, dtype: int | None, *_: Any) -> torch.Tensor:
 
 _OWN_KERNELS = {
     "quantized_decomposed::quantize_per_tensor.out": Kernel(quantize_per_tensor, 6, 1),
-    "cortex_m::quantize_per_tensor.out": Kernel(quantize_per_tensor, 6, 1),
+    "cortex_m::quantize_per_tensor.out": Kernel(helium_quantize_per_tensor, 6, 1),
     "cortex_m::dequantize_per_tensor.out": Kernel(dequantize_per_tensor, 6, 1),
     "executorch_prim::et_view.default": Kernel(_et_view, 2, 1),
     "dim_order_ops::_to_dim_order_copy.out": Kernel(lambda x, _, order: x.clone(), 3, 1),
