@@ -25,11 +25,10 @@ class LoweredModels:
         self._folder = root / _fingerprint()
 
     def delegates(self, name: str, npu: str) -> tuple[bytes, ...]:
-        """The TOSA graph of each delegate of `MODELS[name]` for the family of `npu`; may be empty."""
-        specification = streams.SPECIFICATION_NPU[streams.family(npu)]
-        folder = self._folder / f"{name}.{specification}"
+        """The TOSA graph of each delegate of `MODELS[name]` for `npu`; may be empty."""
+        folder = self._folder / f"{name}.{streams.specification(npu)}"
         if not folder.exists():
-            self._store(folder, lower(name, specification))
+            self._store(folder, lower(name, npu))
         return tuple(path.read_bytes() for path in sorted(folder.iterdir()))
 
     def _store(self, folder: Path, graphs: tuple[bytes, ...]) -> None:

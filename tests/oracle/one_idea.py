@@ -30,7 +30,7 @@ class Model:
 
     Attributes:
         bits: width of the activations.
-        absent: families of which the partitioner takes nothing, with the reason.
+        absent: families ("u5x" for U55 and U65, or "u85") for which the partitioner takes nothing, and why.
         flags: more arguments for Vela.
     """
 
@@ -137,11 +137,6 @@ def _function(
     function: Callable[..., object], *inputs: Shape | Indices, bits: int = 8, **absent: str
 ) -> Model:
     return Model(lambda: Function(function), inputs, bits, absent)
-
-
-def _absent_u5x(reason: str) -> dict[str, str]:
-    """U55 and U65 share one TOSA specification."""
-    return {"u55": reason, "u65": reason}
 
 
 _IMAGE = (1, 8, 12, 14)
@@ -282,14 +277,10 @@ _DATA = {
     "pad_channel": _function(lambda x: F.pad(x, (0, 0, 0, 0, 2, 3)), _IMAGE),
     "slice": _function(lambda x: x[:, 2:7, 1:11, 3:12], _IMAGE),
     "slice_step": _function(lambda x: x[:, :, ::2, 1::3], _IMAGE),
-    "flip_width": _function(
-        lambda x: x.flip(3), _IMAGE, **_absent_u5x("only height and channel are reversed")
-    ),
+    "flip_width": _function(lambda x: x.flip(3), _IMAGE, u5x="only height and channel are reversed"),
     "flip_height": _function(lambda x: x.flip(2), _IMAGE),
     "flip_channel": _function(lambda x: x.flip(1), _IMAGE),
-    "flip_height_channel": _function(
-        lambda x: x.flip((1, 2)), _IMAGE, **_absent_u5x("only one axis is reversed")
-    ),
+    "flip_height_channel": _function(lambda x: x.flip((1, 2)), _IMAGE, u5x="only one axis is reversed"),
     "permute_nhwc": _function(lambda x: x.permute(0, 2, 3, 1), _IMAGE),
     "permute_hw": _function(lambda x: x.permute(0, 1, 3, 2), _IMAGE),
     "permute_channel_width": _function(lambda x: x.permute(0, 3, 2, 1), _IMAGE),
@@ -298,23 +289,21 @@ _DATA = {
     "upsample_nearest3": _of(
         lambda: nn.Upsample(scale_factor=3, mode="nearest"),
         (1, 8, 4, 5),
-        **_absent_u5x("nearest upscaling is by 2, 4 or 8"),
+        u5x="nearest upscaling is by 2, 4 or 8",
     ),
     "upsample_bilinear": _of(
         lambda: nn.Upsample(scale_factor=2, mode="bilinear", align_corners=False),
         (1, 8, 6, 7),
-        **_absent_u5x("no RESIZE"),
+        u5x="no RESIZE",
     ),
     "upsample_bilinear_corners": _of(
         lambda: nn.Upsample(size=(11, 13), mode="bilinear", align_corners=True),
         (1, 8, 6, 7),
-        **_absent_u5x("no RESIZE"),
+        u5x="no RESIZE",
     ),
-    "embedding": _of(lambda: nn.Embedding(50, 16), Indices((1, 9), 50), **_absent_u5x("no GATHER")),
+    "embedding": _of(lambda: nn.Embedding(50, 16), Indices((1, 9), 50), u5x="no GATHER"),
     "repeat": _function(lambda x: x.repeat(1, 2, 1, 3), (1, 4, 5, 6)),
-    "where": _function(
-        lambda x, y: torch.where(x > y, x, y), _IMAGE, _IMAGE, **_absent_u5x("no GREATER, no SELECT")
-    ),
+    "where": _function(lambda x, y: torch.where(x > y, x, y), _IMAGE, _IMAGE, u5x="no GREATER, no SELECT"),
 }
 
 _INT16 = {

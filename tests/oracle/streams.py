@@ -2,8 +2,8 @@
 """From a torch module to Ethos-U command streams, keeping the TOSA graph of every delegate.
 
 `lower` is ExecuTorch's own path (PT2E quantisation, Ethos-U partitioner, Arm passes) with the Vela call taken
-out: the TOSA flatbuffer that Vela would get is the result. The graph depends on the family alone (U55 and U65
-share one), so one lowering serves every MAC configuration; `compile_tosa` then runs Vela in process for one.
+out: the TOSA flatbuffer that Vela would get is the result. U55 and U65 share one TOSA specification, so two
+lowerings serve all eleven NPUs; `compile_tosa` then runs Vela in process for one of them.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ NPUS = (
     "ethos-u85-1024",
     "ethos-u85-2048",
 )
-# One NPU for each distinct TOSA specification of ExecuTorch: U55 and U65 lower alike.
-SPECIFICATION_NPU = {"u55": "ethos-u55-128", "u65": "ethos-u55-128", "u85": "ethos-u85-256"}
+# ExecuTorch has one TOSA specification for U55 and U65 and one for U85; any NPU of it stands for all.
+SPECIFICATIONS = {"u5x": "ethos-u55-128", "u85": "ethos-u85-256"}
 
 
 class VelaRejection(Exception):
     """Vela did not produce a command stream; the text says why."""
 
 
-def family(npu: str) -> str:
-    """`ethos-u65-512` -> `u65`."""
-    return npu.split("-")[1]
+def specification(npu: str) -> str:
+    """The key in SPECIFICATIONS: `ethos-u65-512` -> `u5x`."""
+    return "u85" if npu.startswith("ethos-u85") else "u5x"
 
 
 def lower(
@@ -63,12 +63,12 @@ def lower(
     activation_bits: int = 8,
     samples: int = 2,
 ) -> tuple[bytes, ...]:
-    """Quantise (weights int8 per channel, activations int8 or int16) and lower for the family of `npu`.
+    """Quantise (weights int8 per channel, activations int8 or int16) and lower for NPUs like `npu`.
 
     Returns the TOSA flatbuffer of each delegate in order of execution; empty when nothing is delegated.
     Calibration uses the example inputs and `samples - 1` permutations of their values.
     """
-    spec = EthosUCompileSpec(SPECIFICATION_NPU[family(npu)])
+    spec = EthosUCompileSpec(SPECIFICATIONS[specification(npu)])
     quantised = _quantise(module.eval(), tuple(inputs), spec, activation_bits, samples)
     # The delegate's payload becomes the TOSA graph itself: what Vela would have been given.
     keep_tosa = mock.patch(

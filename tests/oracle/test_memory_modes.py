@@ -25,10 +25,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "npu", "mode"),
-    [pytest.param(*case, marks=pytest.mark.xdist_group(case[0]), id="-".join(case)) for case in CASES],
-)
+@pytest.mark.parametrize(("name", "npu", "mode"), CASES)
 def test_equals_reference_model(
     name: str, npu: str, mode: str, lowered_models: LoweredModels, tmp_path: Path
 ) -> None:
