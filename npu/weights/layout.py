@@ -78,8 +78,9 @@ class WeightLayout:
         """Refuse what no known compiler emits and no source describes.
 
         Raises:
-            NotModelled: fast or sparse weights before U85, fast or sparse depthwise weights, or a microblock
-                that leaves an OFM ublock of less than one group of four channels.
+            NotModelled: fast or sparse weights before U85, fast or sparse depthwise weights, a microblock that
+                leaves an OFM ublock of less than one group of four channels, or an OFM block that does not
+                reach every core of a U65.
         """
         special = self.sparse or self.weight_format is WeightFormat.FAST
         if special and (self.config.family is not Family.U85 or self.traversal is Traversal.DEPTHWISE):
@@ -87,3 +88,5 @@ class WeightLayout:
             raise NotModelled(f"{what} weights with {self.traversal.value} traversal on {self.config.name}")
         if self.ofm_ublock_depth < 4:
             raise NotModelled(f"microblock {self.microblock} on {self.config.name}")
+        if self.config.family is not Family.U85 and self.ofm_block_depth < self.config.cores:
+            raise NotModelled(f"OFM block of depth {self.ofm_block_depth} on {self.config.cores} cores")

@@ -158,6 +158,7 @@ def test_an_error_names_the_core() -> None:
     [
         {"config": npu_config("ethos-u55-128"), "sparse": True},
         {"config": npu_config("ethos-u65-512"), "weight_format": WeightFormat.FAST},
+        {"config": npu_config("ethos-u65-512"), "ofm_block_depth": 1},
         {"traversal": Traversal.DEPTHWISE, "ifm_depth": 1, "weight_format": WeightFormat.FAST},
         {"config": npu_config("ethos-u85-128"), "microblock": (4, 4)},
     ],
