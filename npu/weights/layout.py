@@ -78,9 +78,9 @@ class WeightLayout:
         """Refuse what no known compiler emits and no source describes.
 
         Raises:
-            NotModelled: fast or sparse weights before U85, fast or sparse depthwise weights, a microblock that
-                leaves an OFM ublock of less than one group of four channels, or an OFM block that does not
-                reach every core of a U65.
+            NotModelled: fast or sparse weights before U85, fast or sparse depthwise weights, a microblock
+                that leaves an OFM ublock of less than one group of four channels, or an OFM block that does
+                not reach every core of a U65.
         """
         special = self.sparse or self.weight_format is WeightFormat.FAST
         if special and (self.config.family is not Family.U85 or self.traversal is Traversal.DEPTHWISE):
