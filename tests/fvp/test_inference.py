@@ -20,7 +20,6 @@ from report import compile_report
 from report.errors import EnvironmentError_, UsageError
 from report.record import SCHEMA_PATH
 
-pytestmark = pytest.mark.xdist_group("inference")
 TARGETS = ("ethos-u85-256", "ethos-u65-512")
 
 
