@@ -149,8 +149,10 @@ def test_interrupt_from_the_keyboard_leaves_nothing(monkeypatch: pytest.MonkeyPa
         VirtualCorstone().run(job("layouts_u85_256")[0])
 
 
+# A shell ignores SIGINT in background jobs, and children inherit that: the tool gets the default back.
 CHILD = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {root!r})
 from tests.fvp.test_virtual_run import job
 from fvp.virtual.machine import Machine
