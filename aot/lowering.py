@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch.export import ExportedProgram
 
@@ -117,11 +117,10 @@ def finish(
     Raises:
         CompileError: Vela refuses a partition, or an operator on the CPU has no kernel.
     """
-    from executorch.backends.cortex_m.passes.replace_quant_nodes_pass import ReplaceQuantNodesPass
     from executorch.exir import ExecutorchBackendConfig
 
     with compile_errors("lowering"):
-        edge = partitioned.edge.transform([ReplaceQuantNodesPass()])
+        edge = partitioned.edge.transform([_int8_quantise_kernels()])
         runs = []
         for index, io in enumerate(partitioned.placement.delegates):
             lowered = getattr(edge.exported_program().graph_module, io.attribute)
@@ -131,6 +130,22 @@ def finish(
             _set_delegate(edge, io.attribute, runs[-1].blob, spec)
         program = edge.to_executorch(config=ExecutorchBackendConfig(extract_delegate_segments=False))
     return Lowered(edge, program, tuple(runs))
+
+
+def _int8_quantise_kernels() -> Any:
+    """ExecuTorch's pass to the cortex_m quantise and dequantise kernels, for int8 alone.
+
+    Released firmware checks for int8 and aborts on int16; the portable kernels take both.
+    """
+    import torch
+    from executorch.backends.cortex_m.passes.replace_quant_nodes_pass import ReplaceQuantNodesPass
+
+    class Int8Only(ReplaceQuantNodesPass):
+        @staticmethod
+        def _is_qualified_node(args: Any) -> bool:
+            return args[5] == torch.int8 and ReplaceQuantNodesPass._is_qualified_node(args)
+
+    return Int8Only()
 
 
 def _set_delegate(edge: EdgeProgramManager, attribute: str, blob: bytes, spec: EthosUCompileSpec) -> None:

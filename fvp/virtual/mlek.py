@@ -145,10 +145,10 @@ class MlekFirmware:
             calls: delegate calls in the program; with jumps in it the NPU must have run at least one.
         """
         faults = [f"NPU {type(job.fault).__name__}: {job.fault}" for job in jobs if job.fault]
-        error = _ERROR_LINE.search(log)
+        error = first_error(log)
         return [
             Check("npu faults", not faults, "; ".join(faults) or "none"),
-            Check("firmware errors", error is None, error.group() if error else "none"),
+            Check("firmware errors", error is None, error or "none"),
             _has(log, "firmware banner", _BANNER),
             _has(log, "model loaded", _LOADED),
             _transfer("inputs read", _READ, log, len(inputs), sum(map(len, inputs))),
@@ -176,6 +176,12 @@ def require_fit(window: Window, needed: int) -> None:
             where="virtual",
             why=f"Arm's firmware has {window.size // MIB} MiB for its {window.name}",
         )
+
+
+def first_error(log: str) -> str | None:
+    """The first line of the console text that reports an error or a failed assertion, None without one."""
+    found = _ERROR_LINE.search(log)
+    return found.group() if found else None
 
 
 def counters(log: str) -> dict[str, int]:

@@ -71,6 +71,8 @@ class VirtualCorstone(Platform):
             return _Run(job, prepared, console).outcome()
         except ArmdeployError as error:
             error.log = console.text
+            said = mlek.first_error(console.text)
+            error.why += f"; the firmware said: {said}" if said else ""
             raise
 
 
