@@ -1,30 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The boards as data: memories, constant pages, devices and interrupt numbers, one table with many readers.
+"""The boards as data: memories, constant pages, devices, interrupt numbers; one file each in `cmake/boards`.
 
-Sources: the memory maps in Arm's Corstone SSE-300 (AN547) and SSE-320 FVP documentation. QEMU's user mode can
-map
-guest addresses below 2 GiB only, so a memory that lies above has two addresses: `hardware`, where firmware
-for the real board expects it, and `base`, where it is mapped here.
+The same files give the firmware build its linker script and addresses. Sources: the memory maps in Arm's
+Corstone SSE-300 (AN547), SSE-310 and SSE-320 FVP documentation and in the board files of Arm's ML evaluation
+kit. QEMU's user mode can map guest addresses below 2 GiB only, so a memory that lies above has two addresses:
+`hardware`, where firmware for the real board expects it, and `base`, where it is mapped here.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 KIB, MIB = 1 << 10, 1 << 20
 PAGE = 4 * KIB
 
+_FILES = Path(__file__).resolve().parents[2] / "cmake" / "boards"
+
 
 @dataclass(frozen=True)
 class Memory:
-    """Plain RAM of `size` bytes, mapped at `base`; `hardware` is its address on the real board if another."""
+    """Plain RAM of `size` bytes, mapped at `base`; `hardware` is its address on the real board if another.
+
+    `npu` tells whether the NPU's bus masters reach it.
+    """
 
     name: str
     base: int
     size: int
     hardware: int | None = None
+    npu: bool = True
 
     @property
     def end(self) -> int:
@@ -51,7 +60,8 @@ class DeviceSlot:
     """A device whose every access is modelled.
 
     Attributes:
-        model: which device model: "scs", "ignore", "fpgaio", "cmsdk-uart", "ethos-u".
+        model: which device model: "scs", "ignore", "trace", "fpgaio", "cmsdk-uart", "timing-adapter" or
+            "ethos-u".
         bases: addresses of its first register (non-secure and secure alias).
         size: bytes of its register block, a multiple of 4 KiB.
         irq: number of its external interrupt, None without one.
@@ -72,6 +82,9 @@ class Board:
         cpu: the core, in Arm's spelling.
         qemu_cpu: QEMU's CPU model that executes its instructions.
         cpuid: value of the CPUID register at 0xE000ED00.
+        npus: NPUs it exists with ("ethos-u55" …), the usual one first.
+        clock_hz: rate of the CPU clock.
+        vectors: where the vector table is after reset.
         staging: unused page-aligned address where accesses that must be executed in place are redirected.
     """
 
@@ -82,6 +95,9 @@ class Board:
     memories: tuple[Memory, ...]
     pages: tuple[ConstantPage, ...]
     devices: tuple[DeviceSlot, ...]
+    npus: tuple[str, ...] = ()
+    clock_hz: int = 32_000_000
+    vectors: int = 0
     staging: int = 0x5FFF_F000
 
     def guest_address(self, hardware: int) -> int:
@@ -107,61 +123,61 @@ class Board:
 
 _PRIVATE_PERIPHERAL_BUS = (
     DeviceSlot("system control space", "scs", (0xE000_E000, 0xE002_E000)),
-    DeviceSlot("instrumentation", "ignore", (0xE000_0000,), size=0xE000),
+    DeviceSlot("instrumentation", "ignore", (0xE000_0000,)),
+    DeviceSlot("watchpoint and trace", "trace", (0xE000_1000,)),
+    DeviceSlot("breakpoint and performance units", "ignore", (0xE000_2000,), size=0xC000),
     DeviceSlot("implementation control", "ignore", (0xE001_E000,)),
 )
+"""What every Armv8-M core has at the same place."""
 
-_HDLCD_ID = 0x1CDC_0000
 
-CORSTONE_320 = Board(
-    name="corstone-320",
-    cpu="Cortex-M85",
-    qemu_cpu="cortex-m55",
-    cpuid=0x411F_D230,
-    memories=(
-        Memory("itcm", 0x1000_0000, 32 * KIB),
-        Memory("boot", 0x1100_0000, 128 * KIB),
-        Memory("bram", 0x1200_0000, 2 * MIB),
-        Memory("dtcm", 0x3000_0000, 32 * KIB),
-        Memory("sram", 0x3100_0000, 4 * MIB),
-        Memory("ddr-2", 0x6000_0000, 256 * MIB, hardware=0x9000_0000),
-        Memory("ddr-1", 0x7000_0000, 128 * MIB),
-    ),
-    pages=(
-        ConstantPage("scc", (0x4820_0000, 0x5820_0000)),
-        ConstantPage("hdlcd", (0x4031_0000, 0x5031_0000), {0: _HDLCD_ID}),
-    ),
-    devices=(
-        *_PRIVATE_PERIPHERAL_BUS,
-        DeviceSlot("fpgaio", "fpgaio", (0x4820_2000, 0x5820_2000)),
-        DeviceSlot("uart0", "cmsdk-uart", (0x4820_3000, 0x5820_3000)),
-        DeviceSlot("npu", "ethos-u", (0x4000_4000, 0x5000_4000), size=8 * KIB, irq=16),
-    ),
+def load(path: Path) -> Board:
+    """The board described by a file of `cmake/boards`."""
+    data = json.loads(path.read_text())
+    cpu, devices = data["cpu"], data["devices"]
+    memories = tuple(_memory(item) for item in data["memories"])
+    places = {memory.name: memory.base for memory in memories}
+    return Board(
+        name=data["name"],
+        cpu=cpu["name"],
+        qemu_cpu=cpu["qemu"],
+        cpuid=_number(cpu["cpuid"]),
+        memories=memories,
+        pages=tuple(_page(item) for item in devices if item["model"] == "constant"),
+        devices=(*_PRIVATE_PERIPHERAL_BUS, *(_slot(item) for item in devices if item["model"] != "constant")),
+        npus=tuple(data["npus"]),
+        clock_hz=cpu["clock_hz"],
+        vectors=places[data["placement"]["vectors"]],
+    )
+
+
+def _memory(item: Mapping[str, Any]) -> Memory:
+    hardware = _number(item["base"])
+    moved = "virtual_base" in item
+    base = _number(item["virtual_base"]) if moved else hardware
+    return Memory(item["name"], base, _number(item["size"]), hardware if moved else None, item["npu"])
+
+
+def _page(item: Mapping[str, Any]) -> ConstantPage:
+    words = {_number(offset): _number(value) for offset, value in item.get("words", {}).items()}
+    return ConstantPage(item["name"], _bases(item), words)
+
+
+def _slot(item: Mapping[str, Any]) -> DeviceSlot:
+    size = _number(item.get("size", hex(PAGE)))
+    return DeviceSlot(item["name"], item["model"], _bases(item), size, item.get("irq"))
+
+
+def _bases(item: Mapping[str, Any]) -> tuple[int, int]:
+    return _number(item["nonsecure"]), _number(item["secure"])
+
+
+def _number(text: str) -> int:
+    return int(text, 0)
+
+
+CORSTONE_300, CORSTONE_310, CORSTONE_320 = (load(_FILES / f"corstone-{n}.json") for n in (300, 310, 320))
+
+BOARDS: Mapping[str, Board] = MappingProxyType(
+    {board.name: board for board in (CORSTONE_320, CORSTONE_310, CORSTONE_300)}
 )
-
-CORSTONE_300 = Board(
-    name="corstone-300",
-    cpu="Cortex-M55",
-    qemu_cpu="cortex-m55",
-    cpuid=0x410F_D221,
-    memories=(
-        Memory("itcm", 0x0000_0000, 512 * KIB),
-        Memory("bram", 0x1100_0000, 2 * MIB),
-        Memory("dtcm", 0x2000_0000, 512 * KIB),
-        Memory("sram", 0x3100_0000, 2 * MIB),
-        Memory("ddr-2", 0x6000_0000, 256 * MIB, hardware=0x9000_0000),
-        Memory("ddr-1", 0x7000_0000, 128 * MIB),
-    ),
-    pages=(
-        ConstantPage("scc", (0x4930_0000, 0x5930_0000)),
-        ConstantPage("lcd", (0x4930_A000, 0x5930_A000)),
-    ),
-    devices=(
-        *_PRIVATE_PERIPHERAL_BUS,
-        DeviceSlot("fpgaio", "fpgaio", (0x4930_2000, 0x5930_2000)),
-        DeviceSlot("uart0", "cmsdk-uart", (0x4930_3000, 0x5930_3000)),
-        DeviceSlot("npu", "ethos-u", (0x4810_2000, 0x5810_2000), irq=56),
-    ),
-)
-
-BOARDS: Mapping[str, Board] = MappingProxyType({board.name: board for board in (CORSTONE_320, CORSTONE_300)})

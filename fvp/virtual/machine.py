@@ -29,6 +29,8 @@ from fvp.virtual.devices.npu import EthosU, SystemMemory
 from fvp.virtual.devices.nvic import SYSTICK, Nvic
 from fvp.virtual.devices.scs import SystemControlSpace
 from fvp.virtual.devices.systick import SysTick
+from fvp.virtual.devices.timing_adapter import TimingAdapters
+from fvp.virtual.devices.trace import Trace
 from fvp.virtual.devices.uart import CmsdkUart
 from fvp.virtual.elf import Image
 from fvp.virtual.gdb import PC, SIGSEGV, SIGTRAP, SP, GdbClient, Stop
@@ -108,6 +110,8 @@ class Machine:
             "ignore": Ignore,
             "fpgaio": lambda: FpgaIo(self._clock),
             "cmsdk-uart": lambda: CmsdkUart(self._console),
+            "timing-adapter": TimingAdapters,
+            "trace": lambda: Trace(self._clock),
         }
         return models[slot.model]()
 

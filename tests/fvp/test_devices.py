@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fvp.virtual.boards import BOARDS, PAGE, DeviceSlot
-from fvp.virtual.devices import fpgaio, scs, systick, uart
+from fvp.virtual.devices import fpgaio, scs, systick, timing_adapter, trace, uart
 from fvp.virtual.devices.base import Clock, Ignore
 from fvp.virtual.devices.bus import Bus, UnmappedAddress
 from fvp.virtual.devices.console import Console
@@ -175,6 +175,31 @@ def test_fpgaio_counters_follow_the_clock() -> None:
     assert device.read(0, 4) == 5
 
 
+def test_cycle_counter_counts_only_while_enabled() -> None:
+    clock = Clock()
+    device = trace.Trace(clock)
+    clock.advance(100)
+    device.write(trace.CYCCNT, 4, 7)
+    assert device.read(trace.CYCCNT, 4) == 7
+    device.write(trace.CTRL, 4, trace.CYCCNTENA)
+    clock.advance(50)
+    assert device.read(trace.CTRL, 4) & trace.CYCCNTENA
+    assert device.read(trace.CYCCNT, 4) == 57
+    device.write(trace.CYCCNT, 4, 0)
+    clock.advance(5)
+    device.write(trace.CTRL, 4, 0)
+    clock.advance(1000)
+    assert device.read(trace.CYCCNT, 4) == 5
+
+
+def test_timing_adapter_keeps_settings_but_not_its_version() -> None:
+    device = timing_adapter.TimingAdapters()
+    device.write(0x20C, 4, 64)
+    device.write(0x200 + timing_adapter.VERSION, 4, 1)
+    assert device.read(0x20C, 4) == 64
+    assert device.read(0x200 + timing_adapter.VERSION, 4) == timing_adapter.VERSION_VALUE
+
+
 def test_bus_routes_to_every_alias_and_says_what_is_missing() -> None:
     bus, device = Bus(), uart.CmsdkUart(Console())
     bus.attach(DeviceSlot("uart", "cmsdk-uart", (0x4000_0000, 0x5000_0000), size=2 * PAGE), device)
@@ -203,5 +228,6 @@ def test_board_table_is_consistent(board) -> None:  # type: ignore[no-untyped-de
     ordered = sorted(ranges)
     assert all(first[1] <= second[0] for first, second in itertools.pairwise(ordered))
     assert board.guest_address(0x9200_0010) == 0x6200_0010
+    assert board.has_memory(board.vectors)
     with pytest.raises(LookupError, match="0xdead0000"):
         board.guest_address(0xDEAD_0000)
