@@ -17,6 +17,7 @@ from npu import featuremap, isa
 from npu.config import Family, NpuConfig
 from npu.errors import NotModelled, StreamError
 from npu.featuremap import FeatureMap
+from npu.guesses import Guess
 from npu.memory import Memory
 from npu.operation import Operation
 from npu.state import LUT_BYTES, TRANSPOSE_AXES
@@ -42,16 +43,29 @@ class Execution:
         chained: contents of the chaining buffers by number (U85).
         accumulator: what an operation kept for the next one (U85), int64[h, w, c].
         read, written: bytes of distinct elements moved, by region, since `take_traffic`.
+        guesses: assumptions about hardware that the run has relied on.
     """
 
-    def __init__(self, config: NpuConfig, memory: Memory):
+    def __init__(self, config: NpuConfig, memory: Memory, *, strict: bool = False):
         self.config = config
         self.memory = memory
+        self.strict = strict
+        self.guesses: set[Guess] = set()
         self.tables = np.zeros(LUT_BYTES, np.uint8)
         self.chained: dict[int, np.ndarray] = {}
         self.accumulator: np.ndarray | None = None
         self.read: Counter[int] = Counter()
         self.written: Counter[int] = Counter()
+
+    def assume(self, guess: Guess) -> None:
+        """Note that the result rests on a guess about hardware.
+
+        Raises:
+            NotModelled: the run is strict.
+        """
+        if self.strict:
+            raise NotModelled(f"not published: {guess.value}")
+        self.guesses.add(guess)
 
     def take_traffic(self) -> tuple[dict[int, int], dict[int, int]]:
         """Bytes read and written by region since the last call."""
@@ -79,7 +93,10 @@ class Execution:
         offset = address
         if self.config.family is not Family.U85:
             ram = self.config.shram_kb * 1024 // self.config.cores
-            offset -= ram if ram <= _SMALL_RAM and address >= ram else ram - LUT_BYTES
+            behind = ram <= _SMALL_RAM and address >= ram
+            if behind:
+                self.assume(Guess.SMALL_RAM_TABLE)
+            offset -= ram if behind else ram - LUT_BYTES
         if offset < 0 or offset + size > LUT_BYTES:
             raise StreamError(f"{size} bytes at on-chip address {address:#x} are not in the table memory")
         return self.tables[offset : offset + size]
@@ -95,6 +112,7 @@ class Execution:
             return np.full(fm.shape, fm.scalar, dtype or np.int64)
         if fm.storage is isa.Storage.CHAINED:
             return self._chained(fm, dtype)
+        self._check_tiles(fm)
         array = featuremap.load(fm, self.memory, dtype)
         self.read[fm.region] += fm.size
         return array
@@ -104,8 +122,13 @@ class Execution:
         if fm.storage is isa.Storage.CHAINED:
             target[...] = self._chained(fm, None)
             return
+        self._check_tiles(fm)
         featuremap.load_into(fm, self.memory, target)
         self.read[fm.region] += fm.size
+
+    def _check_tiles(self, fm: FeatureMap) -> None:
+        if fm.storage is isa.Storage.TILE_3X1:
+            self.assume(Guess.TILES_3X1)
 
     def _chained(self, fm: FeatureMap, dtype: type | np.dtype | None) -> np.ndarray:
         buffer = self.chained.get(fm.region)
@@ -128,6 +151,7 @@ class Execution:
             return _Collected(op.ofm_shape, op.ofm.dtype, lambda array: self._chain(op.ofm.region, array))
         if storage is isa.Storage.NONE:
             raise NotModelled("a result that is stored nowhere")
+        self._check_tiles(op.ofm)
         target = featuremap.Store(op.ofm, self.memory)
         self.written[op.ofm.region] += op.ofm.size
         if op.transpose is isa.Transpose.HWC and op.reverse is isa.Reverse.NONE:

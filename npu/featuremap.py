@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Feature maps in memory: NHWC and NHCWB16, up to 2x2 tiles, signed strides.
+"""Feature maps in memory: NHWC and NHCWB16, up to 2x2 or 3x1 tiles, signed strides.
 
 Address of element (y, x, c), relative to the tile's base and with y and x relative to the tile's corner:
 
@@ -34,8 +34,9 @@ class FeatureMap:
         shape: (height, width, depth) in elements, as laid out in memory.
         dtype: element type; 48-bit data are 64-bit elements.
         storage, region: where it is; for a chained map the region is the number of the chaining buffer.
-        bases: byte offsets of the tiles, left-top, right-top, left-low, right-low.
-        width0, height0, height1: extent of the left column, of its upper tile, and of the right upper tile.
+        bases: byte offsets of the tiles, left-top, right-top, left-low, right-low (3x1: from the top).
+        width0, height0, height1: extent of the left column, of its upper tile, and of the right upper tile
+            (3x1: height of the first and of the second tile).
         stride_y, stride_x, stride_c: bytes, may be negative.
         scalar: the value of a scalar operand (storage NONE, shape 1x1x1).
     """
@@ -70,20 +71,21 @@ class FeatureMap:
 
         Raises:
             StreamError: an empty map, or a brick map that is not 16-byte aligned.
-            NotModelled: more than MAX_ELEMENTS elements, or 3x1 tiles.
+            NotModelled: more than MAX_ELEMENTS elements.
         """
         if min(self.shape) < 1:
             raise StreamError(f"feature map of shape {self.shape}")
         if self.elements > MAX_ELEMENTS:
             raise NotModelled(f"feature map of {self.elements} elements (at most {MAX_ELEMENTS})")
-        if self.storage is Storage.TILE_3X1:
-            raise NotModelled("3x1 tiles")
         if self.layout is Layout.NHCWB16 and any(base % BRICK for base, _, _ in self._tiles()):
             raise StreamError("base of an NHCWB16 feature map is not 16-byte aligned")
 
     def _tiles(self) -> Iterator[tuple[int, tuple[int, int], tuple[int, int]]]:
         """(base, (first row, end row), (first column, end column)) of the tiles in use."""
         height, width, _ = self.shape
+        if self.storage is Storage.TILE_3X1:
+            yield from self._stacked_tiles(height, width)
+            return
         columns = ((0, min(width, self.width0), self.height0), (self.width0, width, self.height1))
         for column, (left, right, split) in enumerate(columns):
             if left >= right:
@@ -91,6 +93,14 @@ class FeatureMap:
             yield self.bases[column], (0, min(height, split)), (left, right)
             if height > split:
                 yield self.bases[column + 2], (split, height), (left, right)
+
+    def _stacked_tiles(
+        self, height: int, width: int
+    ) -> Iterator[tuple[int, tuple[int, int], tuple[int, int]]]:
+        ends = min(height, self.height0), min(height, self.height0 + self.height1), height
+        for base, top, bottom in zip(self.bases, (0, *ends), ends, strict=False):
+            if top < bottom:
+                yield base, (top, bottom), (0, width)
 
     def views(self, memory: Memory, *, store: bool = False) -> Iterator[tuple[_Slices, np.ndarray]]:
         """The map as strided arrays over memory: (where it lies in [h, w, c], array).

@@ -20,6 +20,7 @@ from npu.config import NpuConfig, from_config_word
 from npu.container import TensorSpec, VelaBin
 from npu.errors import ContainerError, NotModelled, NpuError, StreamError
 from npu.execution import Execution
+from npu.guesses import Guess
 from npu.memory import ArrayMemory, Memory
 from npu.operation import DmaTransfer, Operation
 from npu.ops import EXECUTE
@@ -64,11 +65,13 @@ class RunResult:
     Attributes:
         commands: commands executed, register settings included.
         irq_mask: masks of the STOP and IRQ commands, or-ed.
+        guesses: what the result takes to be true of the hardware without a published description.
     """
 
     ops: tuple[OpRecord, ...]
     commands: int
     irq_mask: int
+    guesses: frozenset[Guess] = frozenset()
 
     @cached_property
     def macs(self) -> int:
@@ -95,10 +98,14 @@ def _total(parts: Iterable[Mapping[int, int]]) -> dict[int, int]:
 
 
 class Npu:
-    """One NPU configuration, able to run command streams. Keeps nothing from run to run."""
+    """One NPU configuration, able to run command streams. Keeps nothing from run to run.
 
-    def __init__(self, config: NpuConfig):
+    A `strict` one raises NotModelled where the result would rest on a guess about hardware.
+    """
+
+    def __init__(self, config: NpuConfig, *, strict: bool = False):
         self.config = config
+        self.strict = strict
 
     def run(self, cmd_data: bytes, memory: Memory) -> RunResult:
         """Run a driver payload (COP1 or COP2).
@@ -120,15 +127,15 @@ class Npu:
 
     def _execute(self, commands: tuple[Command, ...], memory: Memory) -> RunResult:
         with one_thread():
-            return _Run(self.config, memory, commands).to_the_end()
+            return _Run(self.config, memory, commands, self.strict).to_the_end()
 
 
 class _Run:
     """One run of one stream."""
 
-    def __init__(self, config: NpuConfig, memory: Memory, commands: tuple[Command, ...]):
+    def __init__(self, config: NpuConfig, memory: Memory, commands: tuple[Command, ...], strict: bool):
         self._state = RegisterState(config.family)
-        self._execution = Execution(config, memory)
+        self._execution = Execution(config, memory, strict=strict)
         self._commands = commands
         self._records: list[OpRecord] = []
         self._last: Operation | None = None
@@ -148,7 +155,8 @@ class _Run:
             except NpuError as error:
                 raise error.located(opcode=command.name, offset=command.offset) from None
             if command.name == "OP_STOP":
-                return RunResult(tuple(self._records), executed, self._irq_mask)
+                guesses = frozenset(self._execution.guesses)
+                return RunResult(tuple(self._records), executed, self._irq_mask, guesses)
         last = self._commands[-1] if self._commands else None
         raise StreamError("stream ends without STOP", offset=last.offset + last.size if last else 0)
 
@@ -182,6 +190,7 @@ class _Run:
         op = self._last
         if op is None or op.ofm.elements != 1:
             raise NotModelled("branch on a result that is not one element")
+        self._execution.assume(Guess.BRANCH_CONDITION)
         return bool(self._execution.load(op.ofm)[0, 0, 0])
 
     def _operate(self, command: Command) -> None:
@@ -217,12 +226,15 @@ class _Run:
 # --- a whole delegate on the host ---------------------------------------------------------------------------
 
 
-def execute(vela: VelaBin, config: NpuConfig, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+def execute(
+    vela: VelaBin, config: NpuConfig, inputs: Sequence[np.ndarray], *, strict: bool = False
+) -> list[np.ndarray]:
     """Run a compiled network: inputs in, outputs out.
 
     Args:
         inputs: one array per VelaBin input, raw elements in memory order (any shape and type of the right
             byte size).
+        strict: refuse to rest on guesses about hardware (npu.guesses).
 
     Returns:
         One signed integer array per output, of its element size and six-dimensional shape.
@@ -240,7 +252,7 @@ def execute(vela: VelaBin, config: NpuConfig, inputs: Sequence[np.ndarray]) -> l
         if raw.size != spec.size:
             raise ContainerError(f"input of {raw.size} bytes where {spec.size} are expected")
         memory.write(spec.region, spec.offset, raw)
-    Npu(config).run(vela.cmd_data, memory)
+    Npu(config, strict=strict).run(vela.cmd_data, memory)
     return [_output(memory, spec) for spec in vela.outputs]
 
 

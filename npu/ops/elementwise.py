@@ -16,6 +16,7 @@ from npu.config import Family
 from npu.errors import NotModelled
 from npu.execution import Execution
 from npu.featuremap import FeatureMap
+from npu.guesses import Guess
 from npu.isa import ElementwiseMode as Mode
 from npu.operation import Operation
 from npu.ops.output import OutputStage
@@ -35,7 +36,7 @@ def execute(run: Execution, op: Operation) -> int:
     mode = op.command.mode(Mode)
     operands = _operands(run, op, mode)
     height, width, depth = op.ofm_shape
-    scales = ChannelScales.uniform(_output_scale(op, mode))
+    scales = ChannelScales.uniform(_output_scale(run, op, mode))
     stage = OutputStage(run, op, scales, _bound(mode, operands), checked=False)
     step = max(1, _BLOCK // (width * depth))
     for top in range(0, height, step):
@@ -98,7 +99,7 @@ def _bound(mode: Mode, operands: list[_Operand]) -> int:
     return max(sizes) << 32
 
 
-def _output_scale(op: Operation, mode: Mode) -> Scale:
+def _output_scale(run: Execution, op: Operation, mode: Mode) -> Scale:
     """OFM_SCALE, as far as the mode uses it.
 
     A 32-bit MUL takes the shift alone: its product is (a * b + rounding) >> shift. Shifts use the field as
@@ -108,6 +109,8 @@ def _output_scale(op: Operation, mode: Mode) -> Scale:
     if mode in (Mode.SHR, Mode.SHL, Mode.LSR):
         return Scale()
     if mode is Mode.MUL and op.ifm.dtype.itemsize == 4:
+        if op.ofm_scale.multiplier != 1:
+            run.assume(Guess.MUL32_SHIFT_ONLY)
         return replace(op.ofm_scale, multiplier=1)
     if op.family is not Family.U85 and (op.per_channel or mode is Mode.LRELU):
         return Scale()

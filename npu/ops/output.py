@@ -13,6 +13,7 @@ import numpy as np
 
 from npu.errors import NotModelled
 from npu.execution import Execution
+from npu.guesses import Guess
 from npu.operation import Function, Operation
 from npu.ops import functions
 from npu.scaling import ChannelScales, requantiser
@@ -37,6 +38,8 @@ class OutputStage:
         self._limit = _accumulator_limit(op, scales, bound) if checked else None
         self._bias = scales.bias
         smooth = self._activation.function in (Function.TANH, Function.SIGMOID)
+        if smooth:
+            run.assume(Guess.SMOOTH_TABLE)
         self._type = np.dtype(np.int64) if smooth else self._activation.table_input or op.ofm.dtype
         limits = None if smooth else self._activation.clip
         self._requantise = requantiser(scales, op.ofm.zero_point, limits, bound)

@@ -19,6 +19,7 @@ from npu import isa
 from npu.config import Family
 from npu.errors import NotModelled
 from npu.execution import Execution
+from npu.guesses import Guess
 from npu.isa import PoolMode
 from npu.operation import Operation
 from npu.ops.weights import load_scales
@@ -109,6 +110,7 @@ def _average(run: Execution, op: Operation) -> np.ndarray:
     total = _sum(run, op)
     if not _divides(op):
         return total
+    run.assume(Guess.AVERAGE_DIVISION)
     if not op.ofm_scale.is_identity and op.family is Family.U85:
         raise NotModelled("average with an output scale")
     counts = _valid_counts(op)

@@ -3,7 +3,8 @@
 
 Bilinear: with p the position in units of 1/n, the neighbours floor(p / n) and the next weigh n - f and f, f
     = p mod n.
-Nearest: position rounded half up, weight 1. Indices are clamped to the IFM. The accumulator is the weighted
+Nearest: position rounded half up, weight 1. Replicate: position rounded down, weight 1; that this is what
+    the name means is a guess. Indices are clamped to the IFM. The accumulator is the weighted
 sum times 2^16; OFM_SCALE takes the factor back.
 """
 
@@ -11,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from npu.errors import NotModelled
 from npu.execution import Execution
+from npu.guesses import Guess
 from npu.isa import ResizeMode
 from npu.operation import Operation, ResizeAxis
 from npu.ops.window import accumulate
@@ -22,15 +23,14 @@ _ACC_SHIFT = 16
 
 
 def execute(run: Execution, op: Operation) -> int:
-    """Bilinear and nearest; the meaning of the replicate mode is not published."""
+    """All modes."""
     mode = op.command.mode(ResizeMode)
     if mode is ResizeMode.REPLICATE:
-        raise NotModelled("resize mode REPLICATE")
+        run.assume(Guess.RESIZE_REPLICATE)
     assert op.resize is not None, "npu.state gives a resize its axes"
     data = run.load(op.ifm).astype(np.int64) - op.ifm.zero_point
     for axis in (0, 1):
-        interpolate = _nearest if mode is ResizeMode.NEAREST else _bilinear
-        data = interpolate(data, axis, op.ofm_shape[axis], op.resize[axis])
+        data = _INTERPOLATE[mode](data, axis, op.ofm_shape[axis], op.resize[axis])
     accumulate(run, op, data << _ACC_SHIFT, ChannelScales.uniform(op.ofm_scale))
     return 0
 
@@ -44,6 +44,11 @@ def _nearest(data: np.ndarray, axis: int, count: int, resize: ResizeAxis) -> np.
     return np.take(data, index.clip(0, data.shape[axis] - 1), axis)
 
 
+def _replicated(data: np.ndarray, axis: int, count: int, resize: ResizeAxis) -> np.ndarray:
+    index = _positions(count, resize) // resize.denominator
+    return np.take(data, index.clip(0, data.shape[axis] - 1), axis)
+
+
 def _bilinear(data: np.ndarray, axis: int, count: int, resize: ResizeAxis) -> np.ndarray:
     index, fraction = np.divmod(_positions(count, resize), resize.denominator)
     last = data.shape[axis] - 1
@@ -52,3 +57,10 @@ def _bilinear(data: np.ndarray, axis: int, count: int, resize: ResizeAxis) -> np
     fraction = fraction.reshape(shape)
     low, high = np.take(data, index.clip(0, last), axis), np.take(data, (index + 1).clip(0, last), axis)
     return low * (resize.denominator - fraction) + high * fraction
+
+
+_INTERPOLATE = {
+    ResizeMode.BILINEAR: _bilinear,
+    ResizeMode.NEAREST: _nearest,
+    ResizeMode.REPLICATE: _replicated,
+}
