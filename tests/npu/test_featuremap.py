@@ -17,15 +17,28 @@ SIZE = 1 << 16
 
 
 def address(fm: FeatureMap, y: int, x: int, c: int) -> int:
-    right = x >= fm.width0
-    split = fm.height1 if right else fm.height0
-    low = y >= split
-    base = fm.bases[right + 2 * low]
-    y, x = y - split * low, x - fm.width0 * right
+    base, y, x = (stacked if fm.storage is Storage.TILE_3X1 else quartered)(fm, y, x)
     size = fm.dtype.itemsize
     if fm.layout is Layout.NHWC:
         return base + y * fm.stride_y + x * fm.stride_x + c * size
     return base + y * fm.stride_y + c // 16 * fm.stride_c + x * 16 * size + c % 16 * size
+
+
+def quartered(fm: FeatureMap, y: int, x: int) -> tuple[int, int, int]:
+    """(base, y, x) in the tile, of up to four."""
+    right = x >= fm.width0
+    split = fm.height1 if right else fm.height0
+    low = y >= split
+    return fm.bases[right + 2 * low], y - split * low, x - fm.width0 * right
+
+
+def stacked(fm: FeatureMap, y: int, x: int) -> tuple[int, int, int]:
+    """(base, y, x) in the tile, of up to three."""
+    if y < fm.height0:
+        return fm.bases[0], y, x
+    if y < fm.height0 + fm.height1:
+        return fm.bases[1], y - fm.height0, x
+    return fm.bases[2], y - fm.height0 - fm.height1, x
 
 
 @st.composite
@@ -44,7 +57,7 @@ def feature_maps(draw: st.DrawFn) -> FeatureMap:
         shape=(height, width, depth),
         dtype=dtype,
         layout=layout,
-        storage=Storage.TILE_2X2,
+        storage=draw(st.sampled_from([Storage.TILE_2X2, Storage.TILE_3X1])),
         region=1,
         bases=bases,
         width0=draw(st.integers(1, 7)),
@@ -126,7 +139,6 @@ def test_contiguous_map_is_a_view() -> None:
         ({"stride_y": -12}, BusError),
         ({"region": 2}, BusError),
         ({"shape": (65536, 65536, 65536), "stride_y": 0, "stride_x": 0}, NotModelled),
-        ({"storage": Storage.TILE_3X1}, NotModelled),
         ({"layout": Layout.NHCWB16, "bases": (8, 0, 0, 0)}, StreamError),
     ],
 )
