@@ -86,8 +86,8 @@ def _source(op: Operation) -> WeightSource:
     return op.weights
 
 
-def load_weights(run: Execution, op: Operation) -> PreparedWeights:
-    """The operation's weight tensor out of its weight streams."""
+def layout_of(config: NpuConfig, op: Operation) -> WeightLayout:
+    """What a convolution's registers say about its weight streams."""
     source = _source(op)
     depthwise = op.command.name == "OP_DEPTHWISE"
     if depthwise:
@@ -96,8 +96,8 @@ def load_weights(run: Execution, op: Operation) -> PreparedWeights:
         traversal = Traversal.PART_KERNEL
     else:
         traversal = Traversal.DEPTH_FIRST
-    layout = WeightLayout(
-        config=run.config,
+    return WeightLayout(
+        config=config,
         traversal=traversal,
         weight_format=WeightFormat.FAST if source.coding is isa.WeightCoding.FWD else WeightFormat.STANDARD,
         sparse=source.sparse,
@@ -113,8 +113,12 @@ def load_weights(run: Execution, op: Operation) -> PreparedWeights:
         ofm_block_depth=op.ofm_block[2],
         microblock=op.accumulator.microblock,
     )
-    count = 1 if source.coding is isa.WeightCoding.FWD else run.config.cores
-    streams = _fetch(run, source.region, source.streams[:count])
+
+
+def load_weights(run: Execution, op: Operation) -> PreparedWeights:
+    """The operation's weight tensor out of its weight streams."""
+    layout, source = layout_of(run.config, op), _source(op)
+    streams = _fetch(run, source.region, source.streams[: layout.stream_count])
     with _located(op):
         return _prepare(layout, streams, element_magnitude(op.ifm.dtype))
 
