@@ -112,9 +112,9 @@ class Board:
                 return hardware - start + memory.base
         raise LookupError(f"{self.name} has no memory at {hardware:#010x}")
 
-    def has_memory(self, address: int) -> bool:
-        """Whether an address of the guest is in one of the memories."""
-        return any(memory.base <= address < memory.end for memory in self.memories)
+    def has_memory(self, address: int, size: int = 1) -> bool:
+        """Whether `size` bytes at an address of the guest are in one of the memories."""
+        return any(memory.base <= address and address + size <= memory.end for memory in self.memories)
 
     def moved(self) -> Iterator[Memory]:
         """Memories whose address here is not the real board's."""

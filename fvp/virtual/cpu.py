@@ -24,6 +24,8 @@ _EXC_RETURN_THREAD, _EXC_RETURN_HANDLER = 0xFFFF_FFE9, 0xFFFF_FFE1
 _FRAME_BYTES = 0x68
 """Extended exception frame: r0-r3, r12, lr, pc, xPSR, s0-s15, FPSCR, VPR."""
 
+_NOP, _LONGEST_IT_BLOCK = b"\x00\xbf", 4
+
 _STACKED = (0, 1, 2, 3, 12, LR)
 _FLOATING = tuple(f"d{number}" for number in range(8))
 _ALIGNED_BIT = 1 << 9
@@ -162,13 +164,39 @@ def access_at(registers: Registers, memory: Memory, cache: dict[int, Access]) ->
     return access
 
 
+def frame_address(registers: Registers) -> int:
+    """Where the context is stacked: the lowest address of the frame."""
+    return (registers[SP] - _FRAME_BYTES - (registers[SP] & 4)) & MASK
+
+
+def clear_it_state(registers: Registers, client: GdbClient, memory: Memory, staging: int) -> Registers:
+    """The registers outside any IT block, reached by steps over ``nop``: the IT state cannot be written.
+
+    Raises:
+        CannotEmulate: the emulator stopped elsewhere.
+    """
+    if not registers.in_it_block:
+        return registers
+    pc = registers[PC]
+    memory.write(staging, _NOP * _LONGEST_IT_BLOCK)
+    changes = registers.changed | {PC: staging}
+    for _ in range(_LONGEST_IT_BLOCK):
+        stop = client.resume(changes, step=True)
+        if stop.signal != SIGTRAP:
+            raise CannotEmulate(f"a step over nop ended with signal {stop.signal}")
+        changes = {}
+    after = Registers(stop.registers)
+    after[PC] = pc
+    return after
+
+
 def enter_exception(
     number: int, vectors: int, registers: Registers, client: GdbClient, memory: Memory, nested: bool
 ) -> None:
     """Stack the context and go to the handler of exception `number`."""
     floating = client.read_registers([*_FLOATING, "fpscr", "vpr"])
     aligned = registers[SP] & 4
-    frame = registers[SP] - _FRAME_BYTES - aligned
+    frame = frame_address(registers)
     words = [registers[index] for index in _STACKED]
     words += [registers[PC], registers[XPSR] & ~_ALIGNED_BIT | (_ALIGNED_BIT if aligned else 0)]
     doubles = [floating[name] for name in _FLOATING]

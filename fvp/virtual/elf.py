@@ -16,17 +16,24 @@ import os
 import struct
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fvp.virtual.boards import PAGE, Board
 from fvp.virtual.relocate import Code, relocate
 from fvp.virtual.tools import cache_dir
+from fvp.virtual.traps import PERMANENTLY_UNDEFINED, trap_sites
 from report.errors import EnvironmentError_
 
-_FORMAT = 2
+_FORMAT = 3
 """Part of the cache key; counts changes of what is stored."""
+
+_KEPT = 64
+"""Merged ELFs that stay in the cache."""
+
+_VECTOR_TABLES = ("__Vectors", "__vectors", "__isr_vector", "__vector_table", "g_pfnVectors")
+"""Names by which start-up code calls its vector table."""
 
 _EHDR = struct.Struct("<16sHHIIIIIHHHHHH")
 _PHDR = struct.Struct("<8I")
@@ -47,6 +54,8 @@ class Image:
         sha256: hash of `source`.
         vectors: address of the vector table.
         symbols: address by name (bit 0 cleared), functions and data.
+        entry: the ELF's entry point, for an image without a vector table.
+        traps: halfword of every instruction that QEMU would take for itself, by address; see `traps`.
     """
 
     path: Path
@@ -54,6 +63,8 @@ class Image:
     sha256: str
     vectors: int
     symbols: Mapping[str, int]
+    entry: int = 0
+    traps: Mapping[int, int] = field(default_factory=dict)
 
     def extent(self, address: int) -> int:
         """Bytes from `address` to the next symbol."""
@@ -76,12 +87,16 @@ class Image:
 
 @dataclass(frozen=True)
 class Firmware:
-    """What is needed of a firmware ELF: contents by load address, code ranges, symbols, vector table."""
+    """What is needed of a firmware ELF: contents by load address, code ranges, symbols, entry point.
+
+    `run_offsets` has, for every range of `code`, its run address minus its load address.
+    """
 
     contents: tuple[tuple[int, bytes], ...]
     code: tuple[Code, ...]
+    run_offsets: tuple[int, ...]
     symbols: Mapping[str, int]
-    vectors: int
+    entry: int
 
 
 def prepare(firmware: Path, board: Board) -> Image:
@@ -96,13 +111,15 @@ def prepare(firmware: Path, board: Board) -> Image:
     stem = f"{board.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
     path, index = folder / f"{stem}.elf", folder / f"{stem}.json"
     facts = _cached(path, index) or _make(firmware, board, path, index)
-    return Image(path, firmware, facts["sha256"], facts["vectors"], facts["symbols"])
+    traps = {int(address): halfword for address, halfword in facts["traps"].items()}
+    return Image(path, firmware, facts["sha256"], facts["vectors"], facts["symbols"], facts["entry"], traps)
 
 
 def _cached(path: Path, index: Path) -> dict[str, Any] | None:
     """What is known of the merged ELF at `path`, None if it has to be made."""
     try:
         facts = json.loads(index.read_text())
+        os.utime(index)
         return facts if path.stat().st_size == facts["size"] else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -110,20 +127,25 @@ def _cached(path: Path, index: Path) -> dict[str, Any] | None:
 
 def _make(firmware: Path, board: Board, path: Path, index: Path) -> dict[str, Any]:
     parsed = read_firmware(firmware)
-    contents = relocate(parsed.contents, parsed.code, board)
-    elf = merged_elf(parsed.vectors, _segments(contents, board, firmware))
+    sites = trap_sites(parsed.contents, parsed.code)
+    contents = relocate(_trapped(parsed.contents, sites), parsed.code, board)
+    vectors = _vectors(parsed, board)
+    elf = merged_elf(vectors, _segments(contents, board, firmware), parsed.entry)
     facts = {
         "source": str(firmware),
         "size": len(elf),
         "sha256": hashlib.sha256(firmware.read_bytes()).hexdigest(),
-        "vectors": parsed.vectors,
+        "vectors": vectors,
         "symbols": parsed.symbols,
+        "entry": parsed.entry,
+        "traps": sites | _at_run_addresses(sites, parsed),
     }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace(path, elf)
         _replace(index, json.dumps(facts).encode())
-        return facts
+        _prune(path.parent)
+        return json.loads(json.dumps(facts))
     except OSError as error:
         raise EnvironmentError_(
             f"cannot write {path.parent}",
@@ -131,6 +153,43 @@ def _make(firmware: Path, board: Board, path: Path, index: Path) -> dict[str, An
             why=str(error.strerror),
             hint="set ARMDEPLOY_CACHE",
         ) from error
+
+
+def _trapped(contents: Iterable[tuple[int, bytes]], sites: Mapping[int, int]) -> list[tuple[int, bytes]]:
+    """`contents` with the instruction at every site replaced by one that stops the guest."""
+    out = [(address, bytearray(data)) for address, data in contents]
+    for address, data in out:
+        for site in sites:
+            if address <= site < address + len(data):
+                data[site - address : site - address + 2] = PERMANENTLY_UNDEFINED
+    return [(address, bytes(data)) for address, data in out]
+
+
+def _at_run_addresses(sites: Mapping[int, int], parsed: Firmware) -> dict[int, int]:
+    """The sites that start-up code copies elsewhere, by the addresses they run at."""
+    moved = {}
+    for code, offset in zip(parsed.code, parsed.run_offsets, strict=True):
+        if offset:
+            moved.update({a + offset: h for a, h in sites.items() if code.start <= a < code.end})
+    return moved
+
+
+def _vectors(parsed: Firmware, board: Board) -> int:
+    """Address of the vector table: by name, else where the board has it, else the lowest address."""
+    for name in _VECTOR_TABLES:
+        if name in parsed.symbols:
+            return parsed.symbols[name]
+    if any(address <= board.vectors < address + len(data) for address, data in parsed.contents):
+        return board.vectors
+    return min((address for address, _ in parsed.contents), default=0)
+
+
+def _prune(folder: Path) -> None:
+    """Keep the merged ELFs that were used last."""
+    used = sorted(folder.glob("*.json"), key=lambda index: index.stat().st_mtime_ns, reverse=True)
+    for index in used[_KEPT:]:
+        index.with_suffix(".elf").unlink(missing_ok=True)
+        index.unlink(missing_ok=True)
 
 
 def _replace(path: Path, data: bytes) -> None:
@@ -176,14 +235,14 @@ def _parse(elf) -> Firmware:  # pyelftools ships no types
             marks.setdefault(section, []).append((address, name[:2]))
         elif kind in (_STT_NOTYPE, _STT_OBJECT, _STT_FUNC):
             symbols[name] = address & ~1 if kind == _STT_FUNC else address
-    code = tuple(
-        Code(start + shift, end + shift, kind == "$t")
+    code = [
+        (Code(start + shift, end + shift, kind == "$t"), -shift)
         for section, items in marks.items()
         for start, end, kind in _ranges(items, elf.get_section(section))
         for shift in _shift(shifts, start)
-    )
-    vectors = symbols.get("__Vectors", min((address for address, _ in contents), default=0))
-    return Firmware(contents, code, symbols, vectors)
+    ]
+    offsets = tuple(offset for _, offset in code)
+    return Firmware(contents, tuple(item for item, _ in code), offsets, symbols, elf["e_entry"])
 
 
 def _symbols(elf) -> Iterator[tuple[str, int, int, int]]:
@@ -242,10 +301,10 @@ def _segments(
     return [*segments, (board.staging, b"", PAGE)]
 
 
-def merged_elf(vectors: int, segments: Sequence[tuple[int, bytes, int]]) -> bytes:
+def merged_elf(vectors: int, segments: Sequence[tuple[int, bytes, int]], entry: int = 0) -> bytes:
     """An executable ELF of page-aligned writable segments (address, initialised bytes, size).
 
-    The entry point is the reset handler, read from the vector table.
+    The entry point is the reset handler, read from the vector table; `entry` where that holds no Thumb address.
     """
     out = bytearray(-(-(_EHDR.size + _PHDR.size * len(segments)) // PAGE) * PAGE)
     headers = bytearray()
@@ -256,6 +315,7 @@ def merged_elf(vectors: int, segments: Sequence[tuple[int, bytes, int]]) -> byte
         headers += _PHDR.pack(_PT_LOAD, len(out), address, address, len(data), size, _RWX, PAGE)
         out += data
         out += bytes(-len(out) % PAGE)
+    reset = reset if reset & 1 else entry
     ident = b"\x7fELF\x01\x01\x01".ljust(16, b"\0")
     sizes = (_EHDR.size, _PHDR.size, len(segments), 0, 0, 0)
     out[: _EHDR.size] = _EHDR.pack(ident, _ET_EXEC, _EM_ARM, 1, reset, _EHDR.size, 0, _EF_ARM_EABI5, *sizes)

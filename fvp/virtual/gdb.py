@@ -23,7 +23,7 @@ READ_CHUNK = 256
 
 _LONGEST_REPLY = 1 << 16
 
-SIGTRAP, SIGSEGV = 5, 11
+SIGILL, SIGTRAP, SIGSEGV = 4, 5, 11
 CORE_REGISTERS = 17
 """Words of a ``g`` reply for an M-profile CPU: r0-r15, then xPSR."""
 
@@ -39,12 +39,14 @@ class StubError(Exception):
 class Stop:
     """Why the guest stopped, and its core registers then (r0-r15, xPSR; empty when it has ended).
 
-    `signal` is the GDB signal number; `ended` tells that the guest process is gone.
+    `signal` is the GDB signal number; `ended` tells that the guest process is gone; `host_call` that it was
+    about to make a system call of the host.
     """
 
     signal: int
     registers: tuple[int, ...] = ()
     ended: bool = False
+    host_call: bool = False
 
 
 def packet(payload: bytes) -> bytes:
@@ -103,6 +105,7 @@ class GdbClient:
         self.numbers = _register_numbers(self._annex)
         if "xpsr" not in self.numbers:
             raise StubError("the stub describes no M-profile CPU")
+        self._ask(b"QCatchSyscalls:1")
 
     def core_registers(self) -> tuple[int, ...]:
         """r0-r15 and xPSR."""
@@ -147,7 +150,7 @@ class GdbClient:
         signal = int(match[2], 16)
         if match[1] in b"WX":
             return Stop(signal, ended=True)
-        return Stop(signal, _words(self._reply()))
+        return Stop(signal, _words(self._reply()), host_call=b"syscall_entry" in reason)
 
     def _annex(self, name: str) -> str:
         text, offset = b"", 0

@@ -111,13 +111,13 @@ def _immediates(part: bytes) -> Iterator[tuple[int, int]]:
     candidates = np.flatnonzero(operation & ((second & 0xF080) == 0x4000))
     if candidates.size == 0:
         return
-    starts = _instruction_starts(halves)
+    starts = instruction_starts(halves)
     for index in candidates:
         if int(index) in starts:
             yield int(index) * 2, expand_immediate(_immediate(int(first[index]), int(second[index])))
 
 
-def _instruction_starts(halves: np.ndarray) -> set[int]:
+def instruction_starts(halves: np.ndarray) -> set[int]:
     """Indices of the halfwords that begin an instruction (first halfwords 0b11101.. and up take two)."""
     starts, index = set(), 0
     while index < len(halves):

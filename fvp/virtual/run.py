@@ -191,7 +191,9 @@ class _Run:
         client.handshake()  # QEMU answers when the guest's memory is mapped
         self._firmware.load(memory, prepared.program, prepared.inputs, specs)
         npu = npu_config(self._job.target)
-        machine = Machine(prepared.board, npu, prepared.image, memory, self._console, deadline)
+        machine = Machine(
+            prepared.board, npu, prepared.image, memory, self._console, deadline, faults_end_the_run=True
+        )
         machine.run(client, self._firmware.hooks(self._console, memory))
         return machine, *self._firmware.outputs(memory, specs)
 

@@ -15,11 +15,16 @@ class Console:
 
     Args:
         echo: where every byte also goes as it comes, None for nowhere.
+        end_byte: UART byte that ends the run, None for none.
+        end_text: UART text that ends the run when a line has it; empty for none.
     """
 
-    def __init__(self, echo: TextIO | None = None) -> None:
+    def __init__(
+        self, echo: TextIO | None = None, end_byte: int | None = END_OF_TRANSMISSION, end_text: str = ""
+    ) -> None:
         self._bytes = bytearray()
         self._echo = echo
+        self._end_byte, self._end_text = end_byte, end_text.encode()
         self.ended = False
 
     @classmethod
@@ -28,13 +33,20 @@ class Console:
         return cls(sys.stderr if verbose else None)
 
     def put(self, data: bytes) -> None:
-        """Take console output; what follows the end of transmission is dropped."""
+        """Take UART output; what follows the end mark is dropped."""
         if self.ended:
             return
-        text, end, _ = data.partition(bytes([END_OF_TRANSMISSION]))
-        text = text.replace(b"\r", b"")
+        if self._end_byte is not None:
+            data, end, _ = data.partition(bytes([self._end_byte]))
+            self.ended = bool(end)
+        self.put_text(data)
+        if self._end_text and self._end_text in self._bytes:
+            self.ended = True
+
+    def put_text(self, data: bytes) -> None:
+        """Take output that carries no end mark, such as semihosting's."""
+        text = data.replace(b"\r", b"")
         self._bytes += text
-        self.ended = bool(end)
         if self._echo is not None:
             self._echo.write(text.decode("utf-8", "replace"))
             self._echo.flush()

@@ -7,10 +7,12 @@ BASEPRI and FAULTMASK are out of sight in QEMU's user mode, so masking by them i
 
 from __future__ import annotations
 
-PENDSV, SYSTICK, FIRST_EXTERNAL = 14, 15, 16
+HARD_FAULT, PENDSV, SYSTICK, FIRST_EXTERNAL = 3, 14, 15, 16
 ISER, ICER, ISPR, ICPR, IABR, IPR = 0x100, 0x180, 0x200, 0x280, 0x300, 0x400
 _BANK = 0x80
 _THREAD_PRIORITY = 256
+_FIXED_PRIORITIES = {2: -2, HARD_FAULT: -1}
+"""NMI and HardFault."""
 
 
 class Nvic:
@@ -21,7 +23,7 @@ class Nvic:
         self._pending: set[int] = set()
         self._lines: set[int] = set()
         self._active: list[int] = []
-        self._priority: dict[int, int] = {}
+        self._priority: dict[int, int] = dict(_FIXED_PRIORITIES)
 
     def pend(self, exception: int) -> None:
         """Make an exception pending."""
@@ -46,8 +48,12 @@ class Nvic:
         if not ready:
             return None
         best = min(ready, key=lambda number: (self._priority.get(number, 0), number))
+        return best if self.preempts(best) else None
+
+    def preempts(self, exception: int) -> bool:
+        """Whether an exception is more urgent than what is running."""
         running = min((self._priority.get(number, 0) for number in self._active), default=_THREAD_PRIORITY)
-        return best if self._priority.get(best, 0) < running else None
+        return self._priority.get(exception, 0) < running
 
     def enter(self, exception: int) -> None:
         """The CPU has taken `exception`."""

@@ -41,6 +41,11 @@ class SysTick:
         elif offset == VAL:
             self._value, self._control = 0, self._control & ~COUNTFLAG
 
+    def remaining(self) -> int:
+        """Virtual cycles until the counter reaches 0 next; 0 while it stands still."""
+        running = self._control & ENABLE and self._load
+        return (self._value or self._load + 1) if running else 0
+
     def _tick(self, cycles: int) -> None:
         if not self._control & ENABLE or not self._load:
             return
