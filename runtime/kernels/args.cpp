@@ -22,6 +22,8 @@ bool matches(const EValue& value, char kind) {
   switch (kind) {
     case 'T':
       return value.is_tensor() && usable(*value.t);
+    case 'V':
+      return value.is_tensor() && element_size(value.t->dtype) != 0;
     case 'S':
       return value.is_scalar();
     case 'L':

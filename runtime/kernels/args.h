@@ -14,6 +14,7 @@ namespace armdeploy::kernels {
 //   L list of ints    l list of ints or None
 //   X list of tensors x list whose items may be None
 //   A string          a string or None
+//   V tensor that may have no memory yet
 //   . anything (an argument that this runtime has no use for)
 // Arguments past the signature (ExecuTorch repeats the returned values) are not looked at.
 // A tensor passes with memory behind it and an element type that has a size.

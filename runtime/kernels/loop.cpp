@@ -105,40 +105,4 @@ void Loop::run(RowFn row, void* context) const {
   }
 }
 
-namespace {
-
-// memcpy of a constant size becomes one load and one store.
-template <size_t kBytes>
-void copy_elements(uint8_t* const* data, const ptrdiff_t* stride, size_t count) {
-  uint8_t* to = data[0];
-  const uint8_t* from = data[1];
-  for (; count > 0; count--, to += stride[0], from += stride[1]) memcpy(to, from, kBytes);
-}
-
-void copy_row(void* context, uint8_t* const* data, const ptrdiff_t* stride, size_t count) {
-  const size_t bytes = *static_cast<const size_t*>(context);
-  const ptrdiff_t dense = static_cast<ptrdiff_t>(bytes);
-  if (stride[0] == dense && stride[1] == dense) {
-    memmove(data[0], data[1], count * bytes);
-  } else if (bytes == 1) {
-    copy_elements<1>(data, stride, count);
-  } else if (bytes == 2) {
-    copy_elements<2>(data, stride, count);
-  } else if (bytes == 4) {
-    copy_elements<4>(data, stride, count);
-  } else {
-    copy_elements<8>(data, stride, count);
-  }
-}
-
-}  // namespace
-
-bool copy(const View& to, const View& from, size_t bytes) {
-  const View views[] = {to, from};
-  Loop loop;
-  if (!loop.plan(views, 2)) return false;
-  loop.run(copy_row, &bytes);
-  return true;
-}
-
 }  // namespace armdeploy::kernels

@@ -16,6 +16,7 @@ struct View {
   size_t size[kMaxRank];
   ptrdiff_t stride[kMaxRank];
 
+  View() = default;
   explicit View(const Tensor& tensor);
   size_t numel() const;
 };
@@ -46,8 +47,8 @@ class Loop {
   ptrdiff_t stride_[kMaxRank][kMaxOperands];
 };
 
-// Copies all elements of `from` to `to`, broadcasting; the element types are the same, `bytes` wide.
-// False: the shapes do not fit each other.
-bool copy(const View& to, const View& from, size_t bytes);
+// Copies all elements of `from` to `to`, broadcasting and converting (see store_row) when the types differ.
+// False: `from` cannot be broadcast to `to`.
+bool copy(const View& to, ScalarType to_type, const View& from, ScalarType from_type);
 
 }  // namespace armdeploy::kernels
