@@ -35,22 +35,22 @@ struct EValue {
     Span<const char> s;         // size without the terminator, which is there
     Span<const bool> bools;     // ListBool
     Span<const double> doubles; // ListDouble
-    Span<EValue*> list;         // ListInt: every item a non-null Int; ListTensor: a non-null Tensor;
-                                // ListOptionalTensor: null, or None, or Tensor. Items are the method's own values.
+    Span<EValue*> list;         // ListInt, ListTensor, ListOptionalTensor: the method's own values; read by *_at
   };
 
   EValue() : tag(Tag::None), i(0) {}
 
   bool is_none() const { return tag == Tag::None; }
   bool is_tensor() const { return tag == Tag::Tensor; }
-  // Item `k` of a ListInt / of a tensor list (null: none).
-  int64_t int_at(size_t k) const { return list[k]->i; }
+  // Item `k` of a ListInt / of a tensor list (null: None, or a move put another kind of value there).
+  int64_t int_at(size_t k) const { return list[k]->tag == Tag::Int ? list[k]->i : 0; }
   Tensor* tensor_at(size_t k) const { return list[k] && list[k]->is_tensor() ? list[k]->t : nullptr; }
-  // A Scalar argument: Int, Double or Bool as a double / as an int64 (a Double is truncated).
+  // A Scalar argument: Int, Double or Bool as a double / as an int64 (a Double is truncated; 0 beyond int64).
   bool is_scalar() const { return tag == Tag::Int || tag == Tag::Double || tag == Tag::Bool; }
   double to_double() const { return tag == Tag::Double ? d : static_cast<double>(to_int()); }
   int64_t to_int() const {
-    return tag == Tag::Int ? i : tag == Tag::Bool ? static_cast<int64_t>(b) : static_cast<int64_t>(d);
+    if (tag != Tag::Double) return tag == Tag::Int ? i : static_cast<int64_t>(b);
+    return d > -9223372036854775808.0 && d < 9223372036854775808.0 ? static_cast<int64_t>(d) : 0;
   }
 };
 

@@ -26,6 +26,8 @@ struct MethodMemory {
   EventHook events;         // optional
 };
 
+constexpr uint64_t kInstructionBudget = 10'000'000;  // ExecuTorch's limit
+
 class Method {
  public:
   // Checks everything of the method that the file can get wrong, resolves its operators, initialises its
@@ -50,21 +52,19 @@ class Method {
   // A tensor without planned memory gets its place in the method arena at load.
   Tensor* input_tensor(size_t index) const;
 
-  // Runs the method once. `budget`: instructions it may execute; one more is InvalidState ("endless loop").
-  Error execute(uint64_t budget = UINT64_MAX);
-
-  // Puts the mutable buffers that have initial values back to them.
-  void reset();
+  // Runs the method once. `budget`: instructions it may execute; one more is InvalidProgram ("endless loop").
+  Error execute(uint64_t budget = kInstructionBudget);
 
  private:
   friend class MethodLoader;
 
-  struct Instruction;
-  struct DelegateSlot;
-  struct InitialValue;
   struct Chain;
+  struct DelegateSlot;
+  struct Instruction;
 
-  Error step(const Instruction& instruction, uint32_t chain, uint32_t index);
+  static const char* instruction_name(const Instruction& instruction);
+  Error step(const Instruction& instruction, uint32_t chain, uint32_t index, uint32_t* next);
+  Error call_delegate(const Instruction& instruction, uint32_t chain, uint32_t index);
 
   const char* name_ = "";
   const Program* program_ = nullptr;
@@ -73,9 +73,7 @@ class Method {
   Span<const int32_t> inputs_;
   Span<const int32_t> outputs_;
   Span<Chain> chains_;
-  Span<const Kernel*> kernels_;
-  Span<DelegateSlot> delegates_;
-  Span<InitialValue> initial_;
+  const DelegateSlot* delegates_ = nullptr;
 };
 
 }  // namespace armdeploy
