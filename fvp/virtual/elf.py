@@ -304,7 +304,7 @@ def _segments(
 def merged_elf(vectors: int, segments: Sequence[tuple[int, bytes, int]], entry: int = 0) -> bytes:
     """An executable ELF of page-aligned writable segments (address, initialised bytes, size).
 
-    The entry point is the reset handler, read from the vector table; `entry` where that holds no Thumb address.
+    The entry point is the reset handler, read from the vector table; `entry` where that has no Thumb address.
     """
     out = bytearray(-(-(_EHDR.size + _PHDR.size * len(segments)) // PAGE) * PAGE)
     headers = bytearray()

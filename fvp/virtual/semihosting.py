@@ -68,6 +68,12 @@ File: TypeAlias = io.RawIOBase | io.BufferedIOBase
 """What a handle stands for: a file of the host, or bytes that look like one."""
 
 
+class Keyboard(Protocol):
+    """Where console input comes from."""
+
+    def readline(self, limit: int, /) -> bytes: ...
+
+
 class Memory(Protocol):
     """Guest memory by address."""
 
@@ -83,11 +89,15 @@ class Settings:
         folder: where its files are.
         command_line: answer to SYS_GET_CMDLINE.
         heap: heap base and limit, stack base and limit for SYS_HEAPINFO; 0 leaves the choice to the guest.
+        output: takes what the guest writes to its console; None for the machine's console.
+        keyboard: what the guest reads from its console; None for an empty one.
     """
 
     folder: Path
     command_line: str = ""
     heap: tuple[int, int, int, int] = (0, 0, 0, 0)
+    output: Callable[[bytes], None] | None = None
+    keyboard: Keyboard | None = None
 
 
 class Exit(Exception):
@@ -106,9 +116,8 @@ class Semihosting:
         board: its memories are what an argument may point to.
         memory: the guest's memory.
         clock: the virtual clock.
-        output: takes what the guest writes to its console.
+        console: takes what the guest writes to its console unless the settings say otherwise.
         report: told in one line of every call that is refused.
-        keyboard: what the guest reads from its console.
     """
 
     def __init__(
@@ -117,12 +126,11 @@ class Semihosting:
         board: Board,
         memory: Memory,
         clock: Clock,
-        output: Callable[[bytes], None],
+        console: Callable[[bytes], None],
         report: Callable[[str], None],
-        keyboard: File | None = None,
     ) -> None:
         self._settings, self._board, self._memory, self._clock = settings, board, memory, clock
-        self._output, self._report, self._keyboard = output, report, keyboard
+        self._output, self._report = settings.output or console, report
         self._root = os.path.realpath(settings.folder)
         self._started = time.monotonic()
         self._errno = 0
@@ -310,7 +318,7 @@ class Semihosting:
         return path
 
     def _typed(self, length: int) -> bytes:
-        return b"" if self._keyboard is None else self._keyboard.readline(length)
+        return self._settings.keyboard.readline(length) if self._settings.keyboard else b""
 
     def _words(self, address: int, count: int) -> tuple[int, ...]:
         return struct.unpack(f"<{count}I", self._bytes(address, 4 * count))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import codecs
 import sys
 from typing import TextIO
 
@@ -24,6 +25,7 @@ class Console:
     ) -> None:
         self._bytes = bytearray()
         self._echo = echo
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._end_byte, self._end_text = end_byte, end_text.encode()
         self.ended = False
 
@@ -48,7 +50,7 @@ class Console:
         text = data.replace(b"\r", b"")
         self._bytes += text
         if self._echo is not None:
-            self._echo.write(text.decode("utf-8", "replace"))
+            self._echo.write(self._decoder.decode(text))
             self._echo.flush()
 
     @property
