@@ -46,7 +46,7 @@ def _run(model: Model, request: Request) -> int:
         raise UsageError("no application", hint="give one with -a FILE")
     from fvp.frontend.simulation import simulate  # slow to import, and --version is asked often
 
-    sys.stdout.reconfigure(errors="replace")
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     started = time.perf_counter()
     with _uart(values) as uart:
         end = simulate(model, request, values, uart, say)

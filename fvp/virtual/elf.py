@@ -26,7 +26,7 @@ from fvp.virtual.tools import cache_dir
 from fvp.virtual.traps import PERMANENTLY_UNDEFINED, trap_sites
 from report.errors import EnvironmentError_
 
-_FORMAT = 3
+_FORMAT = 4
 """Part of the cache key; counts changes of what is stored."""
 
 _KEPT = 64
@@ -161,7 +161,7 @@ def _trapped(contents: Iterable[tuple[int, bytes]], sites: Mapping[int, int]) ->
     for address, data in out:
         for site in sites:
             if address <= site < address + len(data):
-                data[site - address : site - address + 2] = PERMANENTLY_UNDEFINED
+                data[site - address + 1] = PERMANENTLY_UNDEFINED
     return [(address, bytes(data)) for address, data in out]
 
 

@@ -49,6 +49,9 @@ _THUMB_BIT = 1 << 24
 _SELF_BRANCH = b"\xfe\xe7"
 """``b .``, the whole of a handler that nobody has written."""
 
+_HOST_BREAKPOINT = b"\x01\xde"
+"""``udf #1``, for which Linux, and QEMU with it, signals a breakpoint."""
+
 _IDLE_CYCLES = 1000
 """Virtual cycles that a wait takes with no timer running."""
 
@@ -207,7 +210,7 @@ class Machine:
             raise self._failure(registers, "supervisor call in code without mapping symbols")
         if stop.signal == SIGTRAP and pc in hooks:
             registers = self._breakpoint(registers, client, hooks[pc])
-        elif stop.signal == SIGILL and pc in self._image.traps:
+        elif stop.signal in (SIGILL, SIGTRAP) and pc in self._image.traps:
             self._trap(self._image.traps[pc], registers, client)
         elif stop.signal == SIGSEGV and pc >= EXC_RETURN_FIRST and self._nvic.active:
             leave_exception(registers, client, self._memory)
@@ -235,6 +238,8 @@ class Machine:
             self.clock.advance(self._systick.remaining() or _IDLE_CYCLES)
 
     def _signal(self, signal: int, registers: Registers, client: GdbClient) -> Registers:
+        if signal == SIGTRAP and self._memory.read(registers[PC], 2) == _HOST_BREAKPOINT:
+            signal = SIGILL
         fault = faults.by_signal(signal, bool(registers[XPSR] & _THUMB_BIT))
         if fault is None:
             raise self._failure(registers, f"signal {signal}")

@@ -2,8 +2,9 @@
 """Instructions that QEMU's user mode takes for itself, found in a firmware's code so that they stop it.
 
 QEMU answers ``bkpt 0xab`` with its own semihosting, makes ``svc`` a system call of the host and passes over
-``wfi`` and ``wfe``. In the merged ELF each of them is a permanently undefined instruction of the same length;
-the guest then stops there, and the machine does what the board's CPU would.
+``wfi`` and ``wfe``. In the merged ELF each of them is a permanently undefined instruction with the same low
+byte (where a handler of ``svc`` looks for its number); the guest then stops there, and the machine does what
+the board's CPU would.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from fvp.virtual.relocate import Code, instruction_starts
 
 SEMIHOSTING, SUPERVISOR_CALL = 0xBEAB, 0xDF00
 WAIT_FOR_EVENT, WAIT_FOR_INTERRUPT = 0xBF20, 0xBF30
-PERMANENTLY_UNDEFINED = b"\xff\xde"
-"""``udf #255``."""
+PERMANENTLY_UNDEFINED = 0xDE
+"""High byte of ``udf``."""
 
 
 def is_supervisor_call(halfword: int) -> bool:
