@@ -84,7 +84,7 @@ add_library(build_options INTERFACE)
 target_compile_features(build_options INTERFACE cxx_std_17)
 target_compile_options(build_options INTERFACE
   -Os -g -ffunction-sections -fdata-sections -fno-exceptions -fno-rtti -fno-unwind-tables
-  -fno-asynchronous-unwind-tables -fno-threadsafe-statics -fno-use-cxa-atexit
+  -fno-asynchronous-unwind-tables -ffp-contract=off -fno-math-errno -fno-threadsafe-statics -fno-use-cxa-atexit
   -Wall -Wextra -Wshadow -Wconversion)
 target_include_directories(build_options INTERFACE ${ARMDEPLOY_ROOT} ${BOARD_FOLDER})
 if(ET_LOG_DUMP_OUTPUT STREQUAL "")

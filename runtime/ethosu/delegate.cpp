@@ -80,6 +80,9 @@ Error check_arguments(const Handle& handle, Span<EValue*> args) {
     const TensorSpec spec = input ? inputs[number] : outputs[number];
     Error error = check_argument(*args[index], spec, input ? "input" : "output", number);
     if (error != Error::Ok) return error;
+    if (!input && args[index]->t->constant) {
+      return fail(Error::InvalidArgument, "ethos-u: output %zu is a constant of the program", number);
+    }
   }
   return Error::Ok;
 }
