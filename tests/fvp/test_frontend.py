@@ -88,9 +88,9 @@ def test_options_in_every_form(tmp_path: Path) -> None:
     config = tmp_path / "fvp_config.txt"
     config.write_text("# Parameters:\ncpu0.semihosting-enable=0   # (bool) default\n\nethosu.num_macs=64\n")
     request = options.parse(
-         "--data", "cpu0=m.pte@Normal:0x90000000", "--data=n.pte@16", "-q", "--stat", "--simlimit", "24",
-         "--data", "cpu0=m.pte@Normal:0x90000000", "--data=n.pte@16", "-q", "--stat", "--simlimit", "24",
-         "-Q", "1000"],
+        ["--application=cpu0=a.axf", "-f", str(config), "-Ccpu0.semihosting-cwd=/x", "--stat", "-q",
+         "-C", "ethosu.num_macs=32", "--data", "cpu0=m.pte@Normal:0x90000000", "--data=n.pte@16",
+         "--simlimit", "24", "-Q", "1000"],
         MODELS[SSE_300],
     )  # fmt: skip
     assert request.application == Path("a.axf")
