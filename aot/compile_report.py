@@ -19,6 +19,7 @@ from typing import Any
 
 from aot.calibration import Calibration
 from aot.fallback import BoundaryOp, CpuOp, DelegateIo, Placement, TensorInfo, kernels_of
+from aot.hooks import TosaGraph
 from aot.lowering import Lowered
 from aot.models import Model
 from aot.targets import FAMILIES
@@ -80,8 +81,10 @@ def build_report(c: Compilation) -> dict[str, Any]:
     program = pte_format.load(c.pte)
     method = program.method()
     delegates = [
-        _delegate(index, io, run, program.named_data, folder)
-        for index, (io, run) in enumerate(zip(c.placement.delegates, c.lowered.runs, strict=True))
+        _delegate(index, io, graph, run, program.named_data, folder)
+        for index, (io, graph, run) in enumerate(
+            zip(c.placement.delegates, c.lowered.graphs, c.lowered.runs, strict=True)
+        )
     ]
     kernels = kernels_of(c.lowered.program.exported_program().graph_module)
     warnings = _warnings(c, delegates)
@@ -137,7 +140,12 @@ def _artefact(path: Path, folder: Path) -> dict[str, Any]:
 
 
 def _delegate(
-    index: int, io: DelegateIo, run: VelaRun, named_data: Mapping[str, bytes], folder: Path
+    index: int,
+    io: DelegateIo,
+    graph: TosaGraph,
+    run: VelaRun,
+    named_data: Mapping[str, bytes],
+    folder: Path,
 ) -> dict[str, Any]:
     """One delegate, in the order of execution, which is the order of the .pte."""
     network: VelaBin = parse_velabin(run.blob, named_data)
@@ -146,6 +154,8 @@ def _delegate(
         "backend": io.backend,
         "tosa": _relative(run.tosa, folder),
         "tosa_sha256": sha256_of(run.tosa),
+        "debug_database": _relative(run.debug_database, folder),
+        "origins": [dataclasses.asdict(origin) for origin in graph.origins],
         "blob_sha256": hashlib.sha256(run.blob).hexdigest(),
         "inputs": [_tensor(t) for t in io.inputs],
         "outputs": [_tensor(t) for t in io.outputs],

@@ -15,7 +15,7 @@ from torch.export import ExportedProgram
 
 from aot.failures import compile_errors
 from aot.fallback import Placement, placement_of
-from aot.hooks import recording
+from aot.hooks import TosaGraph, recording
 from aot.vela_config import VelaSettings
 from aot.vela_run import VelaRun, run_vela
 from npu.config import NpuConfig
@@ -31,17 +31,18 @@ class Partitioned:
     """A program in the edge dialect whose delegates hold, for now, indices into `tosa`."""
 
     edge: EdgeProgramManager
-    tosa: tuple[bytes, ...]
+    tosa: tuple[TosaGraph, ...]
     rejected: dict[str, str]
     placement: Placement
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """A program finished for one target; `runs` are in the order of `Placement.delegates`."""
+    """A program finished for one target; `graphs` and `runs` are in the order of `Placement.delegates`."""
 
     edge: EdgeProgramManager
     program: ExecutorchProgramManager
+    graphs: tuple[TosaGraph, ...]
     runs: tuple[VelaRun, ...]
 
 
@@ -121,15 +122,16 @@ def finish(
 
     with compile_errors("lowering"):
         edge = partitioned.edge.transform([_int8_quantise_kernels()])
-        runs = []
+        graphs, runs = [], []
         for index, io in enumerate(partitioned.placement.delegates):
             lowered = getattr(edge.exported_program().graph_module, io.attribute)
-            tosa = partitioned.tosa[int(lowered.processed_bytes)]
+            graphs.append(partitioned.tosa[int(lowered.processed_bytes)])
             vela_folder = folder / f"delegate_{index}"
-            runs.append(run_vela(tosa, spec.compiler_flags, settings, vela_folder, keep_all=keep_all))
+            flags = spec.compiler_flags
+            runs.append(run_vela(graphs[-1].data, flags, settings, vela_folder, keep_all=keep_all))
             _set_delegate(edge, io.attribute, runs[-1].blob, spec)
         program = edge.to_executorch(config=ExecutorchBackendConfig(extract_delegate_segments=False))
-    return Lowered(edge, program, tuple(runs))
+    return Lowered(edge, program, tuple(graphs), tuple(runs))
 
 
 def _int8_quantise_kernels() -> Any:

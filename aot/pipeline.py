@@ -72,8 +72,8 @@ class Compiler:
             job.target, job.settings, debug_mode=self.options.debug_mode, debug_folder=job.artefacts
         )
         ready = self._prepare(spec, job.target)
-        for index, tosa in enumerate(ready.partitioned.tosa):
-            self.say(f"vela for {job.target.name}: delegate {index}, {len(tosa):,} bytes of TOSA")
+        for index, graph in enumerate(ready.partitioned.tosa):
+            self.say(f"vela for {job.target.name}: delegate {index}, {len(graph.data):,} bytes of TOSA")
         with self._timed("vela_and_serialisation"):
             lowered = lowering.finish(
                 ready.partitioned,

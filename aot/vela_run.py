@@ -15,6 +15,7 @@ from aot.vela_config import VelaSettings
 from report.errors import CompileError
 from report.quiet import Captured, quiet
 
+_DEBUG_DATABASE = "--enable-debug-db"
 _LOG = "vela.log"
 _INI = "vela.ini"
 
@@ -37,6 +38,11 @@ class VelaRun:
     def tosa(self) -> Path:
         """The TOSA flatbuffer that Vela compiled."""
         return self.folder / "out.tosa"
+
+    @property
+    def debug_database(self) -> Path:
+        """Vela's account of which operator became which command (XML)."""
+        return self.folder / "output" / "out_debug.xml"
 
     @property
     def summary(self) -> Path | None:
@@ -95,9 +101,13 @@ def _working_folder(folder: Path) -> Iterator[Path]:
 
 
 def _readable_config(flags: list[str], settings: VelaSettings, work: Path) -> list[str]:
-    """`flags` with the configuration file's recorded name replaced by a copy of the file in `work`."""
+    """`flags` with the configuration file's recorded name replaced by a copy of the file in `work`.
+
+    The debug database, which maps commands to operators, is always asked for: it changes no result.
+    """
     copy = shutil.copyfile(settings.ini_path, work / _INI)
-    return [f"--config={copy}" if flag.startswith("--config=") else flag for flag in flags]
+    readable = [f"--config={copy}" if flag.startswith("--config=") else flag for flag in flags]
+    return readable if _DEBUG_DATABASE in readable else [*readable, _DEBUG_DATABASE]
 
 
 def _reason(printed: str, error: BaseException) -> str:

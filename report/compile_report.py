@@ -14,7 +14,7 @@ from report.errors import UsageError
 from report.preprocess import ImagePreprocessing
 
 SUFFIX = ".report.json"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True)

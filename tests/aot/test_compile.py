@@ -22,6 +22,7 @@ from aot import compile as aot_compile
 from aot import lowering, pipeline
 from aot.calibration import find_calibration
 from aot.vela_config import resolve_settings
+from armdeploy.main import main as armdeploy
 from npu.config import npu_config
 from npu.container import parse_velabin
 from npu.stream import parse as parse_stream
@@ -85,6 +86,19 @@ def test_report_agrees_with_the_files(many: tuple[Path, dict[str, int]], target:
     assert delegate["scratch_bytes"] == network.scratch_size
     assert delegate["operators"] == {"aten::convolution": 2, "aten::relu": 1}
     assert report["memory"]["planned_bytes"] == list(pte_format.parse(data).method().planned_bytes)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_operation_is_traced_to_its_module_and_line(
+    many: tuple[Path, dict[str, int]], target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = many[0] / f"two_conv_arm_delegate_{target}.pte"
+    assert armdeploy(["inspect", str(path), "--json"]) == 0
+    (network,) = json.loads(capsys.readouterr().out)["networks"]
+    operations = [o for o in network["operations"] if o["name"] != "DMA_START"]
+    assert operations and {o["tosa_operator"] for o in operations} >= {"Conv2D"}
+    assert {o["module_path"] for o in operations} == {"first", "second"}
+    assert {o["py_line"].split(":")[0] for o in operations} == {"two_conv.py"}
 
 
 def test_report_lists_boundary_and_no_fallback(many: tuple[Path, dict[str, int]]) -> None:
