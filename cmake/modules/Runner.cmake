@@ -11,12 +11,13 @@ set(ET_ATOL 0.01 CACHE STRING "Absolute tolerance of a bundled program's outputs
 set(ET_RTOL 0.01 CACHE STRING "Relative tolerance of a bundled program's outputs")
 set(EXECUTORCH_SELECT_OPS_MODEL "" CACHE STRING
     "Programs whose operators are linked in (default: ET_PTE_FILE_PATH; with neither, every kernel)")
-set(MEMORY_MODE "" CACHE STRING "Sram_Only, Shared_Sram, Dedicated_Sram or Dedicated_Sram_384KB")
+set(MEMORY_MODE "" CACHE STRING "Vela's memory mode: Sram_Only, Shared_Sram, Dedicated_Sram[_256KB|_384KB|_512KB]")
 set(ET_ARM_BAREMETAL_METHOD_ALLOCATOR_POOL_SIZE 0x1800000 CACHE STRING "Bytes for a method and its planned memory")
 set(ET_ARM_BAREMETAL_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE "" CACHE STRING "Bytes for the NPU's scratch and kernels")
-set(ET_ARM_BAREMETAL_FAST_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE 0x60000 CACHE STRING "Bytes of fast scratch")
+set(ET_ARM_BAREMETAL_FAST_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE 0 CACHE STRING
+    "Bytes of fast scratch in a Dedicated_Sram mode; 0: all of the SRAM")
 set(FILE_POOL_SIZE 0x2000000 CACHE STRING "Bytes for a program that is read from a file, or put at an address")
-set(STACK_SIZE 0x1000 CACHE STRING "Bytes of stack")
+set(STACK_SIZE "" CACHE STRING "Bytes of stack (default: 4 KiB, with kernels 12 KiB)")
 set(ENABLE_CACHES OFF CACHE BOOL "Turn the CPU's caches on")
 
 set(BOARD_FILE ${CMAKE_CURRENT_SOURCE_DIR}/boards/${BOARD}.json)
@@ -56,11 +57,6 @@ function(generate what)
   endif()
 endfunction()
 
-generate("the board's files" ${CMAKE_CURRENT_SOURCE_DIR}/tools/board.py
-  --board ${BOARD_FILE} --output ${BOARD_FOLDER} --memory-mode ${memory_mode} --stack ${STACK_SIZE}
-  --file-pool ${FILE_POOL_SIZE} --method-pool ${ET_ARM_BAREMETAL_METHOD_ALLOCATOR_POOL_SIZE}
-  --temp-pool ${temp_pool} --fast-pool ${ET_ARM_BAREMETAL_FAST_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE} ${address_option})
-
 set(KERNEL_TABLE ${ARMDEPLOY_ROOT}/runtime/kernels/kernels.json)
 set(selection --all)
 set(selected ${EXECUTORCH_SELECT_OPS_MODEL})
@@ -73,6 +69,19 @@ endif()
 generate("the selection of kernels" ${CMAKE_CURRENT_SOURCE_DIR}/tools/select_kernels.py ${selection}
   --table ${KERNEL_TABLE} --output ${BOARD_FOLDER}/kernels.cpp --sources-output ${BOARD_FOLDER}/kernels.cmake)
 include(${BOARD_FOLDER}/kernels.cmake)
+
+if(STACK_SIZE)
+  set(stack ${STACK_SIZE})
+elseif(KERNEL_SOURCES)
+  set(stack 0x3000)
+else()
+  set(stack 0x1000)
+endif()
+generate("the board's files" ${CMAKE_CURRENT_SOURCE_DIR}/tools/board.py
+  --board ${BOARD_FILE} --output ${BOARD_FOLDER} --memory-mode ${memory_mode} --stack ${stack}
+  --file-pool ${FILE_POOL_SIZE} --method-pool ${ET_ARM_BAREMETAL_METHOD_ALLOCATOR_POOL_SIZE}
+  --temp-pool ${temp_pool} --fast-pool ${ET_ARM_BAREMETAL_FAST_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE} ${address_option})
+
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
   ${BOARD_FILE} ${KERNEL_TABLE} ${selected} ${CMAKE_CURRENT_SOURCE_DIR}/tools/board.py
   ${CMAKE_CURRENT_SOURCE_DIR}/tools/select_kernels.py)

@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-MEMORY_MODES = ("Sram_Only", "Shared_Sram", "Dedicated_Sram", "Dedicated_Sram_384KB")
+MEMORY_MODES = (
+    "Sram_Only",
+    "Shared_Sram",
+    "Dedicated_Sram",
+    "Dedicated_Sram_256KB",
+    "Dedicated_Sram_384KB",
+    "Dedicated_Sram_512KB",
+)
 
 _SRAM, _FAST, _EXTERNAL = 0, 1, 3
 """Entries of the NPU's memory attributes: 0 and 1 are the port to SRAM, 2 and 3 that to external memory."""
@@ -99,7 +106,7 @@ def place_pools(board: Board, memory_mode: str, sizes: Mapping[str, int]) -> tup
     A temp pool that is bigger than the SRAM goes to external memory in every mode.
 
     Args:
-        sizes: bytes of "file", "method", "temp" and "fast".
+        sizes: bytes of "file", "method", "temp" and "fast"; 0 for "fast" is all of the SRAM.
 
     Raises:
         BoardError: no such memory mode.
@@ -110,7 +117,7 @@ def place_pools(board: Board, memory_mode: str, sizes: Mapping[str, int]) -> tup
     dedicated = memory_mode.startswith("Dedicated")
     temp = external if dedicated or sizes["temp"] > sram.size else sram
     return (
-        Pool("fast", sram, sizes["fast"] if dedicated else 0),
+        Pool("fast", sram, (sizes["fast"] or sram.size) if dedicated else 0),
         Pool("file", board.memory("model"), sizes["file"]),
         Pool("method", external, sizes["method"]),
         Pool("temp", temp, sizes["temp"]),

@@ -20,7 +20,12 @@ struct Handle {
   Stream stream;
   uint32_t input_bytes;   // extent of the input region; 0 when inputs live in scratch
   uint32_t output_bytes;  // of the output region
+  bool uses_fast_scratch;
 };
+
+// What a compiled network gets for a fast scratch in firmware that has no memory set aside: the size that
+// ExecuTorch compiles for. A VelaBin does not say how much it needs.
+constexpr size_t kUsualFastScratch = 0x60000;
 
 // Checks where a list of tensors lies; `extent`: of their own region, if they have one.
 Error check_places(const TensorList& tensors, const char* what, uint32_t scratch, uint32_t own, uint32_t* extent) {
@@ -41,6 +46,22 @@ Error check_places(const TensorList& tensors, const char* what, uint32_t scratch
   return Error::Ok;
 }
 
+// A region without memory would have the NPU read and write at address 0.
+Error check_regions(Handle* handle) {
+  const uint32_t used = handle->stream.regions();
+  uint32_t there = 1u << kFastRegion;
+  if (!handle->binary.weight_data.empty()) there |= 1u << kWeightRegion;
+  if (handle->binary.scratch_size != 0) there |= 1u << kScratchRegion;
+  if (handle->input_bytes != 0) there |= 1u << kInputRegion;
+  if (handle->output_bytes != 0) there |= 1u << kOutputRegion;
+  handle->uses_fast_scratch = (used >> kFastRegion & 1) != 0;
+  if ((used & ~there) != 0) {
+    return fail(Error::InvalidProgram, "ethos-u: the command stream uses regions %02x, there is memory for %02x",
+                static_cast<unsigned>(used), static_cast<unsigned>(there));
+  }
+  return Error::Ok;
+}
+
 Error read_blob(BackendContext& context, Span<const uint8_t> blob, Handle* handle) {
   VelaBin& binary = handle->binary;
   if (Error error = VelaBin::parse(blob, context.program, &binary); error != Error::Ok) return error;
@@ -51,7 +72,8 @@ Error read_blob(BackendContext& context, Span<const uint8_t> blob, Handle* handl
   const uint32_t scratch = binary.scratch_size;
   Error error = check_places(binary.inputs, "input", scratch, kInputRegion, &handle->input_bytes);
   if (error != Error::Ok) return error;
-  return check_places(binary.outputs, "output", scratch, kOutputRegion, &handle->output_bytes);
+  error = check_places(binary.outputs, "output", scratch, kOutputRegion, &handle->output_bytes);
+  return error != Error::Ok ? error : check_regions(handle);
 }
 
 Error check_argument(const EValue& value, const TensorSpec& spec, const char* what, size_t index) {
@@ -100,6 +122,16 @@ Error place_region(BackendContext& context, const TensorList& tensors, EValue* c
   return *base == nullptr ? Error::MemoryAllocationFailed : Error::Ok;
 }
 
+// The fast scratch: memory set aside for it, or a part of the temp arena.
+Error place_fast_scratch(BackendContext& context, const void** base) {
+  if (context.fast != nullptr) {
+    *base = context.fast->base() + context.fast->used();
+    return Error::Ok;
+  }
+  *base = context.temp.allocate(kUsualFastScratch, kAlign);
+  return *base == nullptr ? Error::MemoryAllocationFailed : Error::Ok;
+}
+
 Error place(BackendContext& context, const Handle& handle, Span<EValue*> args, Job* job) {
   const VelaBin& binary = handle.binary;
   void* scratch = context.temp.allocate(binary.scratch_size, kAlign);
@@ -107,7 +139,9 @@ Error place(BackendContext& context, const Handle& handle, Span<EValue*> args, J
   job->commands = handle.stream.commands;
   job->bases[kWeightRegion] = binary.weight_data.data;
   job->bases[kScratchRegion] = scratch;
-  job->bases[kFastRegion] = context.fast != nullptr ? context.fast->base() + context.fast->used() : scratch;
+  if (handle.uses_fast_scratch) {
+    if (Error error = place_fast_scratch(context, &job->bases[kFastRegion]); error != Error::Ok) return error;
+  }
   EValue* const* outputs = args.data + binary.inputs.count;
   Error error = place_region(context, binary.inputs, args.data, handle.input_bytes, &job->bases[kInputRegion]);
   if (error != Error::Ok) return error;

@@ -94,6 +94,28 @@ Error parse_cop2(Span<const uint8_t> payload, Stream* out) {
   return cut(payload, static_cast<size_t>(start), end, out);
 }
 
+// Opcodes of the one-word commands that select a region for what follows.
+constexpr uint32_t kRegionCommands[] = {
+    0x10F,  // IFM_REGION
+    0x18F,  // IFM2_REGION
+    0x11F,  // OFM_REGION
+    0x128,  // WEIGHT_REGION
+    0x129,  // SCALE_REGION
+    0x130,  // DMA0_SRC_REGION
+    0x131,  // DMA0_DST_REGION
+    0x134,  // DMA0_IDX_REGION (U85)
+};
+constexpr uint32_t kOpcodeMask = 0x3FF;
+constexpr uint32_t kTwoWords = 1 << 14;
+constexpr uint32_t kInternal = 1 << 8;  // of a DMA's region: memory inside the NPU
+
+bool selects_region(uint32_t word) {
+  for (uint32_t opcode : kRegionCommands) {
+    if ((word & kOpcodeMask) == opcode) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Error Stream::parse(Span<const uint8_t> payload, Stream* out) {
@@ -102,6 +124,21 @@ Error Stream::parse(Span<const uint8_t> payload, Stream* out) {
   if (magic == kCop2) return parse_cop2(payload, out);
   return fail(Error::InvalidProgram, "command stream: starts with %08x, neither COP1 nor COP2",
               static_cast<unsigned>(magic));
+}
+
+uint32_t Stream::regions() const {
+  uint32_t found = 0;
+  for (size_t offset = 0; offset < commands.size; offset += 4) {
+    uint32_t word;
+    memcpy(&word, commands.data + offset, sizeof word);
+    const uint32_t parameter = word >> 16;
+    if ((word & kTwoWords) != 0) {
+      offset += 4;
+    } else if (selects_region(word) && (parameter & kInternal) == 0) {
+      found |= 1u << (parameter & 7);
+    }
+  }
+  return found;
 }
 
 }  // namespace armdeploy::ethosu

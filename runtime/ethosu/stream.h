@@ -17,6 +17,9 @@ struct Stream {
 
   // Reads the header of a driver payload (COP1 actions or COP2). Errors: InvalidProgram, NotSupported.
   static Error parse(Span<const uint8_t> payload, Stream* out);
+
+  // The regions that the commands name: bit n for region n.
+  uint32_t regions() const;
 };
 
 }  // namespace armdeploy::ethosu
