@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// A delegate for tests: reads every byte it is given, then copies inputs to outputs, byte by byte, adding the sum
+// of its blob. "SumBackend" for programs of the tests, "EthosUBackend" so that programs for the NPU load as well.
+#include <cstring>
+
+#include "runtime/core/backend.h"
+#include "runtime/core/program.h"
+
+namespace armdeploy {
+namespace {
+
+struct Handle {
+  uint8_t sum;
+  Span<const uint8_t> blob;
+};
+
+uint8_t sum_of(Span<const uint8_t> bytes) {
+  uint8_t sum = 0;
+  for (const uint8_t byte : bytes) sum = static_cast<uint8_t>(sum + byte);
+  return sum;
+}
+
+Error init(BackendContext& context, Span<const uint8_t> blob, Span<const CompileSpec> specs, void** handle) {
+  Handle* made = context.method.allocate_array<Handle>(1);
+  uint8_t* scratch = context.temp.allocate_array<uint8_t>(64);
+  if (!made || !scratch) return Error::MemoryAllocationFailed;
+  std::memset(scratch, 0, 64);
+  made->sum = sum_of(blob);
+  made->blob = blob;
+  for (const CompileSpec& spec : specs) {
+    if (std::strlen(spec.key) == 0) return fail(Error::InvalidProgram, "compile spec without a key");
+    made->sum = static_cast<uint8_t>(made->sum + sum_of(spec.value) + sum_of(context.program.named_data(spec.key)));
+  }
+  *handle = made;
+  return Error::Ok;
+}
+
+Error execute(BackendContext& context, void* handle, Span<EValue*> args) {
+  const Handle& made = *static_cast<const Handle*>(handle);
+  if (sum_of(made.blob) != sum_of(made.blob) || !context.temp.allocate(16)) return Error::Internal;
+  const size_t half = args.size / 2;
+  for (size_t i = half; i < args.size; ++i) {
+    if (!args[i]->is_tensor() || args[i]->t->constant) return fail(Error::InvalidArgument, "output is no mutable tensor");
+    Tensor& out = *args[i]->t;
+    const EValue& in = *args[i - half];
+    const size_t size = out.nbytes();
+    const size_t source = in.is_tensor() ? in.t->nbytes() : 0;
+    for (size_t k = 0; k < size; ++k) {
+      const uint8_t value = k < source ? in.t->as<const uint8_t>()[k] : uint8_t{0};
+      const uint8_t result = static_cast<uint8_t>(value + made.sum);
+      out.as<uint8_t>()[k] = out.dtype == ScalarType::Bool ? result & 1 : result;
+    }
+  }
+  return Error::Ok;
+}
+
+}  // namespace
+
+const Backend kBackends[] = {{"SumBackend", init, execute}, {"EthosUBackend", init, execute}};
+const size_t kBackendCount = 2;
+
+}  // namespace armdeploy
