@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Iterator
-from importlib import metadata
 
 from fvp.frontend import parameters
 from fvp.frontend.models import Model
@@ -29,6 +28,8 @@ _UNKNOWN = "n/a"
 
 def version(model: Model) -> str:
     """Answer to ``--version``."""
+    from importlib import metadata  # slow to import
+
     try:
         release = metadata.version("armdeploy")
     except metadata.PackageNotFoundError:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode the load or store that a stopped guest was about to execute.
 
-capstone decodes the instruction; this module reduces it to what an access needs. MVE's contiguous vector
-loads and stores, which capstone 5 does not know, are decoded here (Armv8-M ARM, VLDRB/VLDRH/VLDRW and VSTR
-counterparts).
+The forms that compilers use for device registers are decoded here, and MVE's contiguous vector loads and
+stores, which capstone 5 does not know (Armv8-M ARM, VLDRB/VLDRH/VLDRW and VSTR counterparts). Everything else
+goes to `disassembly`, whose import costs more than a short run has to do otherwise.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ import functools
 from dataclasses import dataclass
 from typing import Protocol
 
-import capstone
-from capstone import arm
-
-from fvp.virtual.gdb import PC, SP
+from fvp.virtual.gdb import PC
 
 MASK = 0xFFFF_FFFF
 
@@ -72,46 +69,17 @@ class Access:
         return (base + index + self.offset) & MASK
 
 
-_SIZES = {"b": 1, "sb": 1, "h": 2, "sh": 2, "": 4, "d": 4}
+_IMMEDIATE = {
+    0x6000: ("str", 4), 0x6800: ("ldr", 4), 0x7000: ("strb", 1), 0x7800: ("ldrb", 1),
+    0x8000: ("strh", 2), 0x8800: ("ldrh", 2),
+}  # fmt: skip
+"""16-bit forms ``[Rn, #imm5 * size]`` by the upper five bits: mnemonic and bytes."""
 
-_FORMS = {
-    f"{stem}{suffix}": (stem.startswith("ld"), _SIZES[suffix], suffix.startswith("s"))
-    for stem in ("ldr", "str", "lda", "stl")
-    for suffix in ("b", "h", "")
-} | {
-    "ldrsb": (True, 1, True),
-    "ldrsh": (True, 2, True),
-    "ldrd": (True, 4, False),
-    "strd": (False, 4, False),
-}
-"""Mnemonic of single and double transfers: (load, bytes, signed)."""
-
-_UNPRIVILEGED = {
-    f"{name}t": name for name in ("ldr", "ldrb", "ldrh", "ldrsb", "ldrsh", "str", "strb", "strh")
-}
-
-_BLOCKS = {
-    "ldm": (True, False),
-    "ldmdb": (True, True),
-    "stm": (False, False),
-    "stmdb": (False, True),
-    "vldmia": (True, False),
-    "vldmdb": (True, True),
-    "vstmia": (False, False),
-    "vstmdb": (False, True),
-}
-"""Mnemonic of multiple transfers: (load, decrement before)."""
-
-_STACK = {"push": "stmdb", "pop": "ldm", "vpush": "vstmdb", "vpop": "vldmia"}
-
-
-@functools.lru_cache(maxsize=1)
-def _disassembler() -> capstone.Cs:
-    engine = capstone.Cs(
-        capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS | capstone.CS_MODE_V8
-    )
-    engine.detail = True
-    return engine
+_WIDE_IMMEDIATE = {
+    0xF880: ("strb.w", 1), 0xF890: ("ldrb.w", 1), 0xF8A0: ("strh.w", 2), 0xF8B0: ("ldrh.w", 2),
+    0xF8C0: ("str.w", 4), 0xF8D0: ("ldr.w", 4),
+}  # fmt: skip
+"""32-bit forms ``[Rn, #imm12]`` by the upper twelve bits of the first halfword."""
 
 
 def instruction_length(code: bytes) -> int:
@@ -127,79 +95,34 @@ def decode(code: bytes) -> Access:
         NotLoadStore: it is something else, or a form that cannot be served (exclusive, gather/scatter,
             interleaved).
     """
-    length = instruction_length(code)
-    vector = _decode_mve(code) if length == 4 else None
-    if vector is not None:
-        return vector
-    instruction = next(_disassembler().disasm(code[:length], 0, 1), None)
-    if instruction is None:
-        raise NotLoadStore(f"unknown instruction {code[:length].hex()}")
-    mnemonic = instruction.mnemonic.split(".")[0]
-    if mnemonic in _STACK:
-        return _block(instruction, _STACK[mnemonic], SP, instruction.operands, True)
-    if mnemonic in _BLOCKS:
-        base, *transferred = instruction.operands
-        return _block(instruction, mnemonic, _core(base.reg), transferred, instruction.writeback)
-    if mnemonic in ("vldr", "vstr"):
-        return _floating(instruction, mnemonic == "vldr")
-    form = _FORMS.get(_UNPRIVILEGED.get(mnemonic, mnemonic))
-    if form is None:
-        raise NotLoadStore(_text(instruction))
-    return _single(instruction, *form)
+    code = code[: instruction_length(code)]
+    access = _decode_immediate(code) or (_decode_mve(code) if len(code) == 4 else None)
+    if access is not None:
+        return access
+    from fvp.virtual.disassembly import disassemble
+
+    return disassemble(code)
 
 
-def _single(instruction: capstone.CsInsn, load: bool, size: int, signed: bool) -> Access:
-    operands = instruction.operands
-    registers = [_core(item.reg) for item in operands if item.type == arm.ARM_OP_REG]
-    memory = next(item for item in operands if item.type == arm.ARM_OP_MEM)
-    post = operands[-1].imm if instruction.post_index else None
-    return Access(
-        text=_text(instruction),
-        length=instruction.size,
-        load=load,
-        size=size,
-        count=len(registers),
-        signed=signed,
-        registers=tuple(registers),
-        base=_core(memory.mem.base),
-        index=_core(memory.mem.index) if memory.mem.index else None,
-        shift=memory.shift.value,
-        offset=memory.mem.disp,
-        writeback=post if post is not None else (memory.mem.disp if instruction.writeback else None),
-    )
+def _decode_immediate(code: bytes) -> Access | None:
+    """A single transfer at a base register plus a positive offset; None for other forms."""
+    first = int.from_bytes(code[:2], "little")
+    if len(code) == 2:
+        mnemonic, size = _IMMEDIATE.get(first & 0xF800, ("", 0))
+        register, base, offset = first & 7, first >> 3 & 7, (first >> 6 & 31) * size
+    else:
+        second = int.from_bytes(code[2:], "little")
+        mnemonic, size = _WIDE_IMMEDIATE.get(first & 0xFFF0, ("", 0))
+        register, base, offset = second >> 12, first & 15, second & 0xFFF
+    if not mnemonic or PC in (register, base):
+        return None
+    load = mnemonic.startswith("ldr")
+    place = f"[{_NAMES[base]}, #{offset:#x}]" if offset > 9 else f"[{_NAMES[base]}, #{offset}]"
+    text = f"{mnemonic} {_NAMES[register]}, {place if offset else f'[{_NAMES[base]}]'}"
+    return Access(text, len(code), load, size, 1, False, (register,), base, offset=offset)
 
 
-def _floating(instruction: capstone.CsInsn, load: bool) -> Access:
-    register, memory = instruction.operands
-    return Access(
-        text=_text(instruction),
-        length=instruction.size,
-        load=load,
-        size=4,
-        count=_register_bytes(register.reg) // 4,
-        signed=False,
-        registers=(),
-        base=_core(memory.mem.base),
-        offset=memory.mem.disp,
-    )
-
-
-def _block(instruction: capstone.CsInsn, form: str, base: int, transferred: list, writeback: bool) -> Access:
-    load, before = _BLOCKS[form]
-    core = not form.startswith("v")
-    size = 4 * len(transferred) if core else sum(_register_bytes(item.reg) for item in transferred)
-    return Access(
-        text=_text(instruction),
-        length=instruction.size,
-        load=load,
-        size=4,
-        count=size // 4,
-        signed=False,
-        registers=tuple(_core(item.reg) for item in transferred) if core else (),
-        base=base,
-        offset=-size if before else 0,
-        writeback=(-size if before else size) if writeback else None,
-    )
+_NAMES = (*(f"r{number}" for number in range(13)), "sp", "lr", "pc")
 
 
 def _decode_mve(code: bytes) -> Access | None:
@@ -235,24 +158,3 @@ def _decode_mve(code: bytes) -> Access | None:
         writeback=offset if back else None,
         vector=True,
     )
-
-
-def _text(instruction: capstone.CsInsn) -> str:
-    return f"{instruction.mnemonic} {instruction.op_str}".strip()
-
-
-_CORE = {getattr(arm, f"ARM_REG_R{number}"): number for number in range(13)} | {
-    arm.ARM_REG_SP: 13,
-    arm.ARM_REG_LR: 14,
-    arm.ARM_REG_PC: 15,
-}
-
-
-def _core(register: int) -> int:
-    """Number of a core register from capstone's name for it."""
-    return _CORE[register]
-
-
-def _register_bytes(register: int) -> int:
-    """Bytes of a floating-point register."""
-    return 8 if arm.ARM_REG_D0 <= register <= arm.ARM_REG_D31 else 4
