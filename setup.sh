@@ -10,7 +10,9 @@ PYTHON=${PYTHON:-python3}
 QEMU_SUITE=trixie-backports # the first Debian suite whose static qemu-user is 11.1 or newer
 FIRMWARE_WHEEL=mlia-ethos-u==0.1.0
 EXTRA=""
-WITH_QEMU=1 WITH_FIRMWARE=1 WITH_TOOLCHAIN=0
+WITH_QEMU=1 WITH_FIRMWARE=1 WITH_TOOLCHAIN=0 WITH_FVPS=0
+EULA=${ARM_FVP_INSTALL_I_AGREE_TO_THE_CONTAINED_EULA:-False}
+FVP_ARCHIVE=https://developer.arm.com/-/cdn-downloads/permalink/FVPs-Corstone-IoT
 
 usage() {
     cat <<'EOF'
@@ -25,7 +27,9 @@ the Debian packages of --enable-baremetal-toolchain.
   --disable-qemu                 do not fetch qemu-arm (then only --platform host runs)
   --disable-ethos-u-deps         do not fetch Arm's prebuilt firmware (likewise)
   --python PROGRAM               Python >= 3.10 to make .venv with (default: python3)
-  --i-agree-to-the-contained-eula  accepted and not needed: no licence-walled tool is installed
+  --enable-fvps                  also fetch Arm's Corstone-300 and Corstone-320 FVPs from Arm (x86-64 and AArch64
+                                 Linux), for --platform fvp; needs --i-agree-to-the-contained-eula
+  --i-agree-to-the-contained-eula  you have read the licence in the FVPs' packages and accept it
   -h, --help                     this text
 
 Exit codes: 0 ok, 2 usage, 3 something could not be installed (the last line says what).
@@ -42,7 +46,8 @@ while [ $# -gt 0 ]; do
         --disable-qemu) WITH_QEMU=0 ;;
         --disable-ethos-u-deps) WITH_FIRMWARE=0 ;;
         --python) shift; PYTHON=${1:?--python needs a program} ;;
-        --i-agree-to-the-contained-eula) ;;
+        --enable-fvps) WITH_FVPS=1 ;;
+        --i-agree-to-the-contained-eula) EULA=True ;;
         -h | --help) usage; exit 0 ;;
         *) echo "setup: unknown option '$1'; see ./setup.sh --help" >&2; exit 2 ;;
     esac
@@ -135,6 +140,43 @@ install_toolchain() {
     { apt-get -qq update && DEBIAN_FRONTEND=noninteractive $line; } >/dev/null || die "apt failed: $line"
 }
 
+fvp_package() { # sub-folder, file name and MD5 of a board's FVP for this machine, as Arm and ExecuTorch publish them
+    case $1-$(uname -m) in
+        300-x86_64) echo Corstone-300 FVP_Corstone_SSE-300_11.27_42_Linux64.tgz 0dc9538041296b8d479249e6fa5aab74 ;;
+        300-aarch64) echo Corstone-300 FVP_Corstone_SSE-300_11.27_42_Linux64_armv8l.tgz 74e7952817b338c8479bcf66874b23e0 ;;
+        320-x86_64) echo Corstone-320 FVP_Corstone_SSE-320_11.27_25_Linux64.tgz 3deb3c68f9b2d145833f15374203514d ;;
+        320-aarch64) echo Corstone-320 FVP_Corstone_SSE-320_11.27_25_Linux64_armv8l.tgz 3889f1d80a6d9861ea4aa6f1c88dd0ae ;;
+        *) die "Arm has no Corstone FVPs for $(uname -m) Linux" ;;
+    esac
+}
+
+install_fvp() { # one board's FVP into .tools/fvp; its installer asks for the licence unless it is told
+    local board=$1 place=$TOOLS/fvp/corstone-$1 package folder name md5 dir
+    [ -d "$place/models" ] && { say "the Corstone-$board FVP is there"; return; }
+    package=$(fvp_package "$board")
+    read -r folder name md5 <<<"$package"
+    mkdir -p "$place"
+    place=$(cd "$place" && pwd)
+    say "fetching $name from Arm"
+    dir=$(mktemp -d)
+    curl --fail --silent --show-error --location --output "$dir/$name" "$FVP_ARCHIVE/$folder/$name" ||
+        die "cannot fetch $FVP_ARCHIVE/$folder/$name; fetch it by hand and set FVP_ROOT to where it is installed"
+    echo "$md5  $dir/$name" | md5sum --check --quiet >&2 || die "$name is not the file that Arm published"
+    tar -xzf "$dir/$name" -C "$dir"
+    (cd "$dir" && "./FVP_Corstone_SSE-$board.sh" --i-agree-to-the-contained-eula --no-interactive --quiet --force \
+        --destination "$place") >&2 || die "the installer of the Corstone-$board FVP failed"
+    rm -rf "$dir"
+}
+
+install_fvps() {
+    [ "$EULA" = True ] || die "the FVPs have a licence: read it, then run setup again with" \
+        "--enable-fvps --i-agree-to-the-contained-eula"
+    command -v curl >/dev/null || die "curl is not installed; on Debian: apt-get install curl"
+    install_fvp 300
+    install_fvp 320
+}
+
+[ $WITH_FVPS = 0 ] || install_fvps
 install_python_packages
 [ $WITH_QEMU = 0 ] || install_qemu
 [ $WITH_FIRMWARE = 0 ] || install_firmware
