@@ -10,6 +10,7 @@ from pathlib import Path
 from aot import compile as aot_compile
 from aot.targets import find_targets
 from fvp.platforms import AUTO, PLATFORMS
+from fvp.virtual.run import FIRMWARES
 from report.errors import UsageError
 
 
@@ -30,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--seed", type=int, help="random input in place of the model's example input")
     group.add_argument("--platform", default=AUTO, help=f"{AUTO} (default), {' or '.join(PLATFORMS)}")
+    group.add_argument(
+        "--runner", metavar="NAME", help=f"firmware of the virtual board: {' or '.join(FIRMWARES)} (Arm's)"
+    )
     group.add_argument(
         "--timeout", type=float, default=60.0, metavar="SECONDS", help="limit for the platform (60)"
     )
@@ -66,6 +70,7 @@ def _run_one(arguments: argparse.Namespace, program: Path) -> int:
         input_files=tuple(arguments.input),
         seed=arguments.seed,
         platform=arguments.platform,
+        runner=arguments.runner,
         timeout=arguments.timeout,
         verbose=arguments.verbose,
         output_dir=Path(arguments.output),

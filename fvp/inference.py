@@ -43,6 +43,7 @@ class Request:
         input_files: one for each input; empty takes the model's example input, else random data.
         seed: seed of random inputs; None prefers the example input.
         platform: "auto", or the name of one platform.
+        runner: the firmware, where the platform has a choice; None takes the default.
         timeout: seconds that the platform may take.
         verbose: stream the platform's console to stderr.
         output_dir: where to write out-0.bin …; None writes none.
@@ -53,6 +54,7 @@ class Request:
     input_files: tuple[Path, ...] = ()
     seed: int | None = None
     platform: str = "auto"
+    runner: str | None = None
     timeout: float = 60.0
     verbose: bool = False
     output_dir: Path | None = None
@@ -115,7 +117,7 @@ def _plan(request: Request) -> _Plan:
     method = program.method()
     report = compile_report.find(request.pte)
     config = _target(request, program, method)
-    platform, warning = choose(request.platform, config.name)
+    platform, warning = choose(request.platform, config.name, request.runner)
     warnings: tuple[str, ...] = (warning,) if warning else ()
     arrays, source = _inputs(request, method, report)
     if report is None:
@@ -186,6 +188,8 @@ def _run_platform(plan: _Plan, reference: HostRun) -> tuple[Outcome | None, Armd
         timeout=plan.request.timeout,
         verbose=plan.request.verbose,
         output_specs=tuple((output.shape, output.dtype) for output in reference.outputs),
+        runner=plan.request.runner,
+        memory_mode=_compiled(plan, "memory_mode", None),
     )
     try:
         return plan.platform.run(job), None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import abc
 import math
 import time
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,12 +34,14 @@ class Capabilities:
         cycles: whether cycle counts of the NPU mean anything.
         npu_counters: whether the other NPU performance counters mean anything.
         cpu_instructions: whether executed CPU instructions are counted.
+        runners: the firmware it can run, by name, the default first; () where there is no choice.
     """
 
     targets: frozenset[str]
     cycles: bool = False
     npu_counters: bool = False
     cpu_instructions: bool = False
+    runners: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,9 @@ class Job:
         timeout: seconds of wall time the whole run may take.
         verbose: stream the platform's console to standard error while it runs.
         output_specs: shape and element type of every output, in order.
+        runner: the firmware, one of the platform's `runners`; None takes the default.
+        memory_mode: what the program was compiled for, Vela's name; None where it is not known.
+        run_id: a name that the firmware repeats at its end.
     """
 
     pte: Path
@@ -60,6 +66,9 @@ class Job:
     timeout: float
     verbose: bool
     output_specs: tuple[OutputSpec, ...]
+    runner: str | None = None
+    memory_mode: str | None = None
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
 @dataclass(frozen=True)
@@ -114,8 +123,12 @@ class Platform(abc.ABC):
         """None when the platform can be used on this machine, else the reason why not, in one line."""
 
     @classmethod
-    def available_for(cls, target: str) -> str | None:
-        """None when the platform can run `target` on this machine, else the reason why not, in one line."""
+    def available_for(cls, target: str, runner: str | None = None) -> str | None:
+        """None when the platform can run `target` on this machine, else the reason why not, in one line.
+
+        Args:
+            runner: the firmware that is to run it; ignored where there is no choice.
+        """
         if target not in cls.capabilities.targets:
             return f"the {cls.name} platform does not run {target}"
         return cls.available()

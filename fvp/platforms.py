@@ -14,8 +14,11 @@ PLATFORMS: dict[str, type[Platform]] = {p.name: p for p in (VirtualCorstone, Hos
 AUTO = "auto"
 
 
-def choose(name: str, target: str) -> tuple[Platform, str]:
+def choose(name: str, target: str, runner: str | None = None) -> tuple[Platform, str]:
     """The platform called `name` for the NPU configuration `target`, and a warning or "".
+
+    Args:
+        runner: the firmware that is to run; None takes the platform's default.
 
     ``auto`` takes the first that can run the target; the warning says why a preferred one cannot.
 
@@ -29,7 +32,7 @@ def choose(name: str, target: str) -> tuple[Platform, str]:
         )
     reasons: list[str] = []
     for candidate in PLATFORMS.values() if name == AUTO else [PLATFORMS[name]]:
-        reason = candidate.available_for(target)
+        reason = candidate.available_for(target, runner)
         if reason is None:
             return candidate(), "; ".join(reasons)
         reasons.append(f"not run on {candidate.name}: {reason}")

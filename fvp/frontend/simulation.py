@@ -14,13 +14,12 @@ from fvp.frontend.models import Model
 from fvp.frontend.options import Request
 from fvp.frontend.parameters import Parameters
 from fvp.platform import Deadline
-from fvp.virtual import tools
+from fvp.virtual import mlek, tools
 from fvp.virtual.boards import BOARDS, Board
 from fvp.virtual.devices.console import END_OF_TRANSMISSION, Console
 from fvp.virtual.elf import Image, prepare
 from fvp.virtual.gdb import GdbClient, StubError
 from fvp.virtual.machine import Hook, Machine, Reason
-from fvp.virtual.mlek import MlekFirmware
 from fvp.virtual.process import GuestGone, GuestMemory, QemuProcess
 from fvp.virtual.semihosting import Settings
 from npu.config import NpuConfig, npu_config
@@ -172,4 +171,4 @@ def _load(request: Request, board: Board, memory: GuestMemory) -> None:
 def _hooks(board: Board, image: Image, console: Console, memory: GuestMemory) -> Mapping[int, Hook]:
     """Shortcuts for the one firmware whose slow paths are known."""
     known = _UART_DRIVER in image.symbols and "_write" in image.symbols
-    return MlekFirmware(board, image).hooks(console, memory) if known else {}
+    return mlek.shortcuts(board, image, console, memory) if known else {}

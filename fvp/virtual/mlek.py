@@ -13,19 +13,23 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from fvp.platform import Check, OutputSpec, nbytes
+from fvp.platform import Check
+from fvp.virtual import tools
 from fvp.virtual.boards import MIB, Board
 from fvp.virtual.cpu import Registers
 from fvp.virtual.devices.console import Console
 from fvp.virtual.devices.npu import NpuJob
-from fvp.virtual.elf import Image
+from fvp.virtual.elf import Image, prepare
+from fvp.virtual.firmware import Firmware, Workload, no_errors, npu_used, printed
 from fvp.virtual.gdb import LR, PC
-from fvp.virtual.machine import Hook, Served
+from fvp.virtual.machine import Ending, Hook, Served
 from fvp.virtual.process import GuestMemory
 from fvp.virtual.shortcuts import LinearSearch, calls
+from npu.config import Family
 from report.errors import CompileError, EnvironmentError_
 
 
@@ -50,7 +54,6 @@ _COMPARE = "memcmp"
 
 _BANNER, _LOADED, _FINISHED = "Ethos-U Evaluation Kit", "Model initialisation complete", "program terminating"
 _NAMING = (_BANNER, "Version ", "Compiler:", "CPU:", "Target system design:", "MACs/cc:")
-_ERROR_LINE = re.compile(r"^(?:E:|E \[|F \[|ERROR\b|F:).*", re.MULTILINE)
 _READ = re.compile(r"(\d+) input tensor/s populated with (\d+) bytes")
 _WRITTEN = re.compile(r"(\d+) output tensor/s worth (\d+) bytes copied")
 _COUNTER = re.compile(r"^INFO - (NPU .+): (\d+) (?:cycles|beats)$", re.MULTILINE)
@@ -63,108 +66,121 @@ _POISON_PROOF = 4
 """Output bytes from which untouched poison cannot be an output by chance."""
 
 
-class MlekFirmware:
+class MlekFirmware(Firmware):
     """The firmware on one board.
 
     Args:
         board: the board it was built for.
         image: the prepared image.
+        workload: what it runs.
 
     Raises:
         EnvironmentError_: the image lacks a symbol that is needed.
     """
 
-    def __init__(self, board: Board, image: Image) -> None:
+    name = "mlek"
+    boards: ClassVar[Mapping[Family, str]] = {Family.U55: "corstone-300", Family.U85: "corstone-320"}
+
+    def __init__(self, board: Board, image: Image, workload: Workload) -> None:
         if _WRITE not in image.symbols:
             raise EnvironmentError_(f"{image.source} has no symbol {_WRITE}", where="virtual")
-        self._board, self._image = board, image
+        self._board, self.image, self._workload = board, image, workload
+
+    @classmethod
+    def missing(cls, family: Family) -> str | None:
+        """None when Arm's image for the family's board is installed."""
+        board = cls.boards.get(family)
+        if board is None:
+            return f"Arm ships no prebuilt ExecuTorch firmware for Ethos-{family.name}"
+        if tools.find_image(board) is None:
+            return f"Arm's firmware for {board} is not installed; run ./setup.sh"
+        return None
+
+    @classmethod
+    def create(cls, board: Board, workload: Workload) -> MlekFirmware:
+        """Arm's image for the board.
+
+        Raises:
+            EnvironmentError_: it is not installed.
+        """
+        return cls(board, prepare(tools.require_image(board.name), board), workload)
 
     def hooks(self, console: Console, memory: GuestMemory) -> Mapping[int, Hook]:
-        """What is done in place of the firmware's code, or to help it.
+        """See `shortcuts`."""
+        return shortcuts(self._board, self.image, console, memory)
 
-        Console text is taken in whole pieces at `_write`; through the UART every byte costs two stops.
-        """
-
-        def write(registers: Registers, memory: GuestMemory) -> Served:
-            console.put(memory.read(registers[1], registers[2]))
-            registers[0] = registers[2]
-            registers[PC] = registers[LR] & ~1
-            return Served.REPLACED
-
-        return {self._image.symbols[_WRITE]: write} | self._searches(memory)
-
-    def _searches(self, memory: GuestMemory) -> dict[int, Hook]:
-        """The search for the memory mode, which passes over the whole program (90 ns a byte) to log it."""
-        function, compare = (self._image.symbols.get(name) for name in (_LOG_OPERATORS, _COMPARE))
-        if function is None or compare is None:
-            return {}
-        code = memory.read(function, self._image.extent(function))
-        end = self._board.guest_address(MODEL.address) + MODEL.size
-        return {site: LinearSearch(end) for site in calls(code, function, compare)}
-
-    def load(
-        self, memory: GuestMemory, program: bytes, inputs: Sequence[bytes], specs: Sequence[OutputSpec]
-    ) -> None:
+    def load(self, memory: GuestMemory) -> None:
         """Put program and inputs in place and poison where the outputs will be.
 
         Raises:
             CompileError: one of them does not fit.
         """
-        joined = b"".join(inputs)
-        size = sum(map(nbytes, specs))
-        for window, needed in ((MODEL, len(program)), (INPUTS, len(joined)), (OUTPUTS, size + _POISON_GUARD)):
+        program, joined = self._workload.program, b"".join(self._workload.inputs)
+        poisoned = sum(self._workload.output_sizes) + _POISON_GUARD
+        for window, needed in ((MODEL, len(program)), (INPUTS, len(joined)), (OUTPUTS, poisoned)):
             require_fit(window, needed)
         memory.write(self._board.guest_address(MODEL.address), program)
         memory.write(self._board.guest_address(INPUTS.address), joined)
-        memory.write(self._board.guest_address(OUTPUTS.address), _poison(size + _POISON_GUARD))
+        memory.write(self._board.guest_address(OUTPUTS.address), _poison(poisoned))
 
-    def outputs(self, memory: GuestMemory, specs: Sequence[OutputSpec]) -> tuple[list[bytes], Check]:
+    def outputs(self, memory: GuestMemory) -> tuple[list[bytes], Check]:
         """The bytes of every output, and whether all of them, and nothing behind, were written."""
-        sizes = [nbytes(spec) for spec in specs]
-        total = sum(sizes)
-        found = memory.read(self._board.guest_address(OUTPUTS.address), total + _POISON_GUARD)
+        sizes = self._workload.output_sizes
+        found = memory.read(self._board.guest_address(OUTPUTS.address), sum(sizes) + _POISON_GUARD)
         ends = list(itertools.accumulate(sizes, initial=0))
         parts = [found[start:end] for start, end in itertools.pairwise(ends)]
         return parts, _written(found, sizes)
 
-    def evidence(
-        self,
-        log: str,
-        inputs: Sequence[bytes],
-        specs: Sequence[OutputSpec],
-        jobs: Sequence[NpuJob],
-        calls: int,
-    ) -> list[Check]:
-        """Everything that has to hold before the outputs are believed; the most telling failure first.
-
-        Args:
-            log: the console text.
-            inputs: the bytes of every input.
-            specs: the outputs.
-            jobs: what the NPU ran.
-            calls: delegate calls in the program; with jumps in it the NPU must have run at least one.
-        """
-        faults = [f"NPU {type(job.fault).__name__}: {job.fault}" for job in jobs if job.fault]
-        error = first_error(log)
+    def evidence(self, log: str, jobs: Sequence[NpuJob], ending: Ending) -> list[Check]:
+        """See `Firmware.evidence`."""
+        inputs, outputs = self._workload.inputs, self._workload.output_sizes
         return [
-            Check("npu faults", not faults, "; ".join(faults) or "none"),
-            Check("firmware errors", error is None, error or "none"),
-            _has(log, "firmware banner", _BANNER),
-            _has(log, "model loaded", _LOADED),
+            *no_errors(log, jobs),
+            printed(log, "firmware banner", _BANNER),
+            printed(log, "model loaded", _LOADED),
             _transfer("inputs read", _READ, log, len(inputs), sum(map(len, inputs))),
-            Check(
-                "npu jobs",
-                bool(jobs) or not calls,
-                f"{len(jobs)} executed, {calls} delegate calls in the program",
-            ),
-            _transfer("outputs written", _WRITTEN, log, len(specs), sum(map(nbytes, specs))),
-            _has(log, "end marker", _FINISHED),
+            npu_used(jobs, self._workload.delegate_calls),
+            _transfer("outputs written", _WRITTEN, log, len(outputs), sum(outputs)),
+            printed(log, "end marker", _FINISHED),
         ]
 
     def banner(self, log: str) -> tuple[str, ...]:
         """The lines in which the firmware names itself and what it runs on."""
         lines = (line.removeprefix("INFO - ").strip() for line in log.splitlines())
         return tuple(line for line in lines if any(mark in line for mark in _NAMING))
+
+    def counters(self, log: str) -> dict[str, int]:
+        """The NPU counters of log lines and metrics block, by lower-case name."""
+        found = {counter_name(name): int(value) for name, value in _COUNTER.findall(log)}
+        for block in _METRICS.findall(log):
+            found |= {counter_name(name): value for name, value in _metrics(block)}
+        return found
+
+
+def shortcuts(board: Board, image: Image, console: Console, memory: GuestMemory) -> dict[int, Hook]:
+    """What is done in place of the firmware's code, for speed.
+
+    Console text is taken in whole pieces at `_write`; through the UART every byte costs two stops. The end of
+    the search for the memory mode, which passes over the whole program (90 ns a byte) to log it, is computed.
+    """
+
+    def write(registers: Registers, memory: GuestMemory) -> Served:
+        console.put(memory.read(registers[1], registers[2]))
+        registers[0] = registers[2]
+        registers[PC] = registers[LR] & ~1
+        return Served.REPLACED
+
+    return {image.symbols[_WRITE]: write} | searches(board, image, memory)
+
+
+def searches(board: Board, image: Image, memory: GuestMemory) -> dict[int, Hook]:
+    """A `LinearSearch` for each call of the search's comparison."""
+    function, compare = (image.symbols.get(name) for name in (_LOG_OPERATORS, _COMPARE))
+    if function is None or compare is None:
+        return {}
+    code = memory.read(function, image.extent(function))
+    end = board.guest_address(MODEL.address) + MODEL.size
+    return {site: LinearSearch(end) for site in calls(code, function, compare)}
 
 
 def require_fit(window: Window, needed: int) -> None:
@@ -176,20 +192,6 @@ def require_fit(window: Window, needed: int) -> None:
             where="virtual",
             why=f"Arm's firmware has {window.size // MIB} MiB for its {window.name}",
         )
-
-
-def first_error(log: str) -> str | None:
-    """The first line of the console text that reports an error or a failed assertion, None without one."""
-    found = _ERROR_LINE.search(log)
-    return found.group() if found else None
-
-
-def counters(log: str) -> dict[str, int]:
-    """The NPU counters the firmware printed, in log lines and metrics block, by lower-case name."""
-    found = {counter_name(name): int(value) for name, value in _COUNTER.findall(log)}
-    for block in _METRICS.findall(log):
-        found |= {counter_name(name): value for name, value in _metrics(block)}
-    return found
 
 
 def counter_name(printed: str) -> str:
@@ -205,10 +207,6 @@ def _metrics(block: str) -> Iterable[tuple[str, int]]:
         return [(sample["name"], int(sample["value"][-1])) for group in groups for sample in group["samples"]]
     except (ValueError, KeyError, TypeError, IndexError):
         return []
-
-
-def _has(log: str, name: str, text: str) -> Check:
-    return Check(name, text in log, f"{text!r} {'printed' if text in log else 'not printed'}")
 
 
 def _transfer(name: str, line: re.Pattern[str], log: str, tensors: int, size: int) -> Check:

@@ -3,57 +3,52 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from fvp.platform import Capabilities, Check, Deadline, Job, Outcome, Platform
-from fvp.virtual import mlek, tools
+from fvp.platform import Capabilities, Check, Deadline, Job, Outcome, Platform, nbytes
+from fvp.virtual import tools
 from fvp.virtual.boards import BOARDS, Board
 from fvp.virtual.devices.console import Console
 from fvp.virtual.devices.npu import NpuJob
-from fvp.virtual.elf import Image, prepare
+from fvp.virtual.firmware import Firmware, Workload, first_error
 from fvp.virtual.gdb import GdbClient, StubError
-from fvp.virtual.machine import Machine
+from fvp.virtual.machine import Ending, Machine
 from fvp.virtual.mlek import MlekFirmware
 from fvp.virtual.process import GuestGone, QemuProcess
-from npu.config import CONFIGS, Family, npu_config
+from fvp.virtual.runner import RunnerFirmware
+from npu.config import CONFIGS, npu_config
 from report import pte
 from report.errors import ArmdeployError, PlatformTimeout, RunFailed, UsageError
 
 NAME = "virtual"
 
-FIRMWARE_BOARDS: Mapping[Family, str] = {Family.U55: "corstone-300", Family.U85: "corstone-320"}
-"""Boards for which Arm ships a prebuilt ExecuTorch runner, by the NPU it drives."""
+FIRMWARES: dict[str, type[Firmware]] = {kind.name: kind for kind in (RunnerFirmware, MlekFirmware)}
+"""By the name that ``--runner`` takes, the default first."""
 
 
 class VirtualCorstone(Platform):
-    """Arm's prebuilt firmware on qemu-arm, with the board's devices and the NPU modelled here."""
+    """Firmware on qemu-arm, with the board's devices and the NPU modelled here."""
 
     name = NAME
-    capabilities = Capabilities(
-        targets=frozenset(config.name for config in CONFIGS.values() if config.family in FIRMWARE_BOARDS)
-    )
+    capabilities = Capabilities(targets=frozenset(CONFIGS), runners=tuple(FIRMWARES))
 
     @classmethod
     def available(cls) -> str | None:
-        """None when qemu-arm and at least one firmware image are here."""
-        missing = _missing_qemu()
-        if missing is None and not any(tools.find_image(board) for board in FIRMWARE_BOARDS.values()):
-            missing = "Arm's firmware is not installed; run ./setup.sh"
-        return missing
+        """None when qemu-arm is here."""
+        if tools.find_qemu():
+            return None
+        return f"qemu-arm is not installed; run ./setup.sh or set {tools.QEMU_VARIABLE}"
 
     @classmethod
-    def available_for(cls, target: str) -> str | None:
+    def available_for(cls, target: str, runner: str | None = None) -> str | None:
         """None when qemu-arm and the firmware for the target's board are here."""
-        board = FIRMWARE_BOARDS.get(npu_config(target).family)
-        if board is None:
-            return f"Arm ships no prebuilt ExecuTorch firmware for {target}"
-        if tools.find_image(board) is None:
-            return f"Arm's firmware for {board} is not installed; run ./setup.sh"
-        return _missing_qemu()
+        return cls.available() or _firmware(runner).missing(npu_config(target).family)
 
     def run(self, job: Job) -> Outcome:
         """Run one inference of the job's program in the firmware.
@@ -65,58 +60,65 @@ class VirtualCorstone(Platform):
             RunFailed: no proof of success; `log` holds the console text.
             PlatformTimeout: the time limit passed; `log` as well.
         """
-        prepared = _prepare(job)
         console = Console.for_run(job.verbose)
-        try:
-            return _Run(job, prepared, console).outcome()
-        except ArmdeployError as error:
-            error.log = console.text
-            said = mlek.first_error(console.text)
-            error.why += f"; the firmware said: {said}" if said else ""
-            raise
+        with tempfile.TemporaryDirectory(prefix="armdeploy-run-") as folder:
+            prepared = _prepare(job, Path(folder))
+            try:
+                return _Run(job, prepared, console).outcome()
+            except ArmdeployError as error:
+                error.log = console.text
+                said = first_error(console.text)
+                error.why += f"; the firmware said: {said}" if said else ""
+                raise
 
 
-def _missing_qemu() -> str | None:
-    return (
-        None
-        if tools.find_qemu()
-        else f"qemu-arm is not installed; run ./setup.sh or set {tools.QEMU_VARIABLE}"
-    )
+def _firmware(runner: str | None) -> type[Firmware]:
+    """The kind of firmware of that name; None takes the default.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    if runner is None:
+        return next(iter(FIRMWARES.values()))
+    if runner not in FIRMWARES:
+        raise UsageError(
+            f"unknown runner {runner!r}", where="--runner", hint=f"known: {', '.join(FIRMWARES)}"
+        )
+    return FIRMWARES[runner]
 
 
 @dataclass(frozen=True)
 class _Prepared:
-    """A job with everything read and checked before the simulator starts."""
+    """A job with everything read, checked and built before the simulator starts."""
 
     board: Board
-    image: Image
-    program: bytes
-    inputs: tuple[bytes, ...]
+    firmware: Firmware
     output_orders: tuple[tuple[int, ...], ...]
-    delegate_calls: int
 
 
-def _prepare(job: Job) -> _Prepared:
-    family = npu_config(job.target).family
-    if family not in FIRMWARE_BOARDS:
-        raise UsageError(f"Arm ships no prebuilt ExecuTorch firmware for {job.target}", where=NAME)
-    board = BOARDS[FIRMWARE_BOARDS[family]]
+def _prepare(job: Job, folder: Path) -> _Prepared:
+    family, kind = npu_config(job.target).family, _firmware(job.runner)
+    if family not in kind.boards:
+        raise UsageError(str(kind.missing(family)), where=NAME)
+    board = BOARDS[kind.boards[family]]
     data = _read(job)
     method = pte.parse(data, str(job.pte)).method()
     inputs = method.tensors(method.inputs)
     outputs = method.tensors(method.outputs)
+    sizes = [nbytes(spec) for spec in job.output_specs]
     _require_same("input", [(a.shape, a.nbytes) for a in job.inputs], inputs)
-    _require_same(
-        "output", [(s, np.dtype(d).itemsize * int(np.prod(s))) for s, d in job.output_specs], outputs
-    )
-    return _Prepared(
-        board=board,
-        image=prepare(tools.require_image(board.name), board),
+    _require_same("output", [(s, n) for (s, _), n in zip(job.output_specs, sizes, strict=True)], outputs)
+    workload = Workload(
         program=pte.program_bytes(data, str(job.pte)),
         inputs=tuple(_stored(a, t.dim_order) for a, t in zip(job.inputs, inputs, strict=True)),
-        output_orders=tuple(tensor.dim_order for tensor in outputs),
+        output_sizes=tuple(sizes),
         delegate_calls=sum(isinstance(item, pte.DelegateCall) for item in method.instructions),
+        memory_mode=job.memory_mode,
+        folder=folder,
+        run_id=job.run_id,
     )
+    orders = tuple(tensor.dim_order for tensor in outputs)
+    return _Prepared(board, kind.create(board, workload), orders)
 
 
 def _read(job: Job) -> bytes:
@@ -157,7 +159,7 @@ class _Run:
 
     def __init__(self, job: Job, prepared: _Prepared, console: Console) -> None:
         self._job, self._prepared, self._console = job, prepared, console
-        self._firmware = MlekFirmware(prepared.board, prepared.image)
+        self._firmware = prepared.firmware
         self._qemu = tools.require_qemu()
 
     def outcome(self) -> Outcome:
@@ -169,10 +171,11 @@ class _Run:
         started = time.perf_counter()
         deadline = Deadline(self._job.timeout, NAME)
         with QemuProcess(
-            self._qemu, self._prepared.board.qemu_cpu, self._prepared.image.path, deadline
+            self._qemu, self._prepared.board.qemu_cpu, self._firmware.image.path, deadline
         ) as qemu:
             try:
-                machine, data, changed = self._execute(qemu, deadline)
+                machine, ending = self._execute(qemu, deadline)
+                data, changed = self._firmware.outputs(qemu.memory)
             except PlatformTimeout as error:
                 why = error.why + self._last_line()
                 raise PlatformTimeout(error.what, where=error.where, why=why, hint=error.hint) from None
@@ -180,37 +183,32 @@ class _Run:
                 why = f"{error}; {qemu.last_words()}{self._last_line()}"
                 raise RunFailed("the simulator went away", where=NAME, why=why) from error
         wall = time.perf_counter() - started
-        checks = (*self._evidence(machine), changed)
+        log, jobs = self._console.text, machine.npu.jobs
+        checks = (*self._firmware.evidence(log, jobs, ending), changed)
         _require(checks)
         return self._result(data, machine, checks, wall)
 
-    def _execute(self, qemu: QemuProcess, deadline: Deadline) -> tuple[Machine, list[bytes], Check]:
-        """The machine after its run, the output bytes, and whether they were written."""
-        prepared, specs, memory = self._prepared, self._job.output_specs, qemu.memory
+    def _execute(self, qemu: QemuProcess, deadline: Deadline) -> tuple[Machine, Ending]:
+        """The machine after its run, and how that ended."""
+        firmware, memory = self._firmware, qemu.memory
         client = GdbClient(qemu.connection, deadline)
         client.handshake()  # QEMU answers when the guest's memory is mapped
-        self._firmware.load(memory, prepared.program, prepared.inputs, specs)
-        npu = npu_config(self._job.target)
+        firmware.load(memory)
         machine = Machine(
-            prepared.board, npu, prepared.image, memory, self._console, deadline, faults_end_the_run=True
+            self._prepared.board,
+            npu_config(self._job.target),
+            firmware.image,
+            memory,
+            self._console,
+            deadline,
+            semihosting=firmware.semihosting(),
         )
-        machine.run(client, self._firmware.hooks(self._console, memory))
-        return machine, *self._firmware.outputs(memory, specs)
+        return machine, machine.run(client, firmware.hooks(self._console, memory))
 
     def _last_line(self) -> str:
         lines = self._console.text.split("\n")
         last = next((line.strip() for line in reversed(lines) if line.strip()), "")
         return f"; last console line: {last}" if last else "; the console is empty"
-
-    def _evidence(self, machine: Machine) -> list[Check]:
-        prepared = self._prepared
-        return self._firmware.evidence(
-            self._console.text,
-            prepared.inputs,
-            self._job.output_specs,
-            machine.npu.jobs,
-            prepared.delegate_calls,
-        )
 
     def _result(
         self, data: Sequence[bytes], machine: Machine, checks: tuple[Check, ...], wall: float
@@ -223,7 +221,7 @@ class _Run:
                 _restored(part, shape, np.dtype(dtype), order) for part, (shape, dtype), order in specs
             ),
             log=log,
-            counters={name: None if note else value for name, value in mlek.counters(log).items()},
+            counters={n: None if note else value for n, value in self._firmware.counters(log).items()},
             counters_note=note,
             npu_seconds=sum(job.seconds for job in jobs),
             wall_seconds=wall,
@@ -235,13 +233,14 @@ class _Run:
         )
 
     def _provenance(self) -> dict[str, str]:
-        board, image = self._prepared.board, self._prepared.image
+        board, image = self._prepared.board, self._firmware.image
         version = ".".join(map(str, tools.qemu_version(self._qemu)))
         return {
             "board": board.name,
             "cpu": board.cpu,
             "emulator": f"qemu-arm {version}, -cpu {board.qemu_cpu}",
             "firmware": image.source.name,
+            "runner": self._firmware.name,
             "firmware_sha256": image.sha256,
         }
 

@@ -65,4 +65,4 @@ def test_targets_lists_the_eleven(capsys: pytest.CaptureFixture) -> None:
     rows = json.loads(capsys.readouterr().out)
     assert [row["target"] for row in rows] == list(CONFIGS)
     platforms = {row["target"]: row["platforms"] for row in rows}
-    assert platforms["ethos-u65-256"] == ["host"] and platforms["ethos-u85-2048"] == ["virtual", "host"]
+    assert all({"virtual", "host"} <= set(names) for names in platforms.values())

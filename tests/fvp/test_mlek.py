@@ -4,19 +4,23 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
+from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 
 from fvp.virtual import mlek
 from fvp.virtual.boards import CORSTONE_320
 from fvp.virtual.devices.npu import NpuJob
 from fvp.virtual.elf import Image
+from fvp.virtual.firmware import Workload
+from fvp.virtual.machine import Ending, Reason
 from npu.errors import BusError, StreamError
 from report.errors import CompileError, EnvironmentError_
 
-SPECS = (((2, 3), np.dtype("float32")), ((5,), np.dtype("int8")))
+SIZES = (24, 5)
 INPUTS = (bytes(16), bytes(4))
 JOB = NpuJob(0.1, None, None, ())
 LOG = """INFO - Model initialisation complete
@@ -46,20 +50,30 @@ class Memory:
         return bytes(self.data[:size])
 
 
+IMAGE = Image(None, None, "", 0, {"_write": 4})  # type: ignore[arg-type]
+ENDING = Ending(Reason.CONSOLE)
+
+
+WORKLOAD = Workload(b"program", INPUTS, SIZES, 1, None, Path(), "run")
+
+
+def made(calls: int = 1, **changes: Any) -> mlek.MlekFirmware:
+    workload = dataclasses.replace(WORKLOAD, delegate_calls=calls, **changes)
+    return mlek.MlekFirmware(CORSTONE_320, IMAGE, workload)
+
+
 @pytest.fixture
 def firmware() -> mlek.MlekFirmware:
-    return mlek.MlekFirmware(CORSTONE_320, Image(None, None, "", 0, {"_write": 4}))  # type: ignore[arg-type]
+    return made()
 
 
-def failed(
-    firmware: mlek.MlekFirmware, log: str = LOG, jobs: tuple[NpuJob, ...] = (JOB,), calls: int = 1
-) -> list[str]:
-    return [check.name for check in firmware.evidence(log, INPUTS, SPECS, jobs, calls) if not check.passed]
+def failed(firmware: mlek.MlekFirmware, log: str = LOG, jobs: tuple[NpuJob, ...] = (JOB,)) -> list[str]:
+    return [check.name for check in firmware.evidence(log, jobs, ENDING) if not check.passed]
 
 
 def test_good_log_proves_the_run(firmware: mlek.MlekFirmware) -> None:
     assert failed(firmware) == []
-    assert failed(firmware, jobs=(), calls=0) == []
+    assert failed(made(calls=0), jobs=()) == []
 
 
 @pytest.mark.parametrize(
@@ -83,12 +97,10 @@ def test_each_missing_piece_fails_the_run(firmware: mlek.MlekFirmware, old: str,
 def test_delegates_without_a_job_and_faults_fail_the_run(firmware: mlek.MlekFirmware) -> None:
     assert failed(firmware, jobs=()) == ["npu jobs"]
     job = NpuJob(0.1, None, BusError(1, 0x40, 8, opcode="OP_CONV", offset=16), ())
-    (check, *_) = firmware.evidence(LOG, INPUTS, SPECS, (JOB, job), 2)
+    (check, *_) = firmware.evidence(LOG, (JOB, job), ENDING)
     assert not check.passed and "NPU BusError" in check.detail and "OP_CONV" in check.detail
-    assert (
-        "StreamError"
-        in firmware.evidence(LOG, INPUTS, SPECS, (NpuJob(0, None, StreamError("x"), ()),), 1)[0].detail
-    )
+    faulty = NpuJob(0, None, StreamError("x"), ())
+    assert "StreamError" in firmware.evidence(LOG, (faulty,), ENDING)[0].detail
 
 
 def test_silent_firmware_has_no_proof_at_all(firmware: mlek.MlekFirmware) -> None:
@@ -102,41 +114,38 @@ def test_outputs_must_all_be_written_and_nothing_more(
     firmware: mlek.MlekFirmware, write: tuple[int, int], passed: bool
 ) -> None:
     memory = Memory()
-    firmware.load(memory, b"program", INPUTS, SPECS)  # type: ignore[arg-type]
+    firmware.load(memory)  # type: ignore[arg-type]
     memory.data[write[0] : write[1]] = bytes(write[1] - write[0])
-    parts, check = firmware.outputs(memory, SPECS)  # type: ignore[arg-type]
+    parts, check = firmware.outputs(memory)  # type: ignore[arg-type]
     assert check.passed is passed, check.detail
     assert [len(part) for part in parts] == [24, 5]
 
 
 @pytest.mark.parametrize("window", [mlek.MODEL, mlek.INPUTS, mlek.OUTPUTS])
-def test_what_does_not_fit_is_refused_before_anything_is_written(
-    firmware: mlek.MlekFirmware, window: mlek.Window
-) -> None:
+def test_what_does_not_fit_is_refused_before_anything_is_written(window: mlek.Window) -> None:
     huge = bytes(window.size + 1)
-    program = huge if window is mlek.MODEL else b""
-    inputs = (huge,) if window is mlek.INPUTS else ()
-    specs = (((window.size,), np.dtype("int8")),) if window is mlek.OUTPUTS else ()
+    changes = {mlek.MODEL: {"program": huge}, mlek.INPUTS: {"inputs": (huge,)}}
+    firmware = made(**changes.get(window, {"output_sizes": (window.size,)}))
     with pytest.raises(
         CompileError, match=rf"{window.name}: requested \d+ bytes, available {window.size}, missing"
     ):
-        firmware.load(None, program, inputs, specs)  # type: ignore[arg-type]
+        firmware.load(None)  # type: ignore[arg-type]
 
 
 def test_counters_from_lines_and_metrics() -> None:
-    assert mlek.counters(LOG) == {"npu_active": 120, "sram_rd_data_beat_received": 7, "npu_total": 150}
+    assert made().counters(LOG) == {"npu_active": 120, "sram_rd_data_beat_received": 7, "npu_total": 150}
     groups = [
         {"profiling_group": "Inference", "count": 1, "samples": [{"name": "NPU IDLE", "value": [1, 30]}]}
     ]
     block = base64.b64encode(json.dumps(groups).encode()).decode()
-    assert mlek.counters(f"INFO - <metrics>{block}</metrics>\n") == {"npu_idle": 30}
+    assert made().counters(f"INFO - <metrics>{block}</metrics>\n") == {"npu_idle": 30}
 
 
 @pytest.mark.parametrize(
     "block", ["", "!!!", base64.b64encode(b"{}").decode(), base64.b64encode(b"[1]").decode(), "QQ="]
 )
 def test_damaged_metrics_are_ignored(block: str) -> None:
-    assert mlek.counters(f"<metrics>{block}</metrics>") == {}
+    assert made().counters(f"<metrics>{block}</metrics>") == {}
 
 
 def test_banner_lines(firmware: mlek.MlekFirmware) -> None:
@@ -162,4 +171,4 @@ def test_console_hook_serves_write_and_returns(firmware: mlek.MlekFirmware) -> N
 
 def test_image_without_the_symbol_is_refused() -> None:
     with pytest.raises(EnvironmentError_, match="no symbol _write"):
-        mlek.MlekFirmware(CORSTONE_320, Image(None, None, "", 0, {}))  # type: ignore[arg-type]
+        mlek.MlekFirmware(CORSTONE_320, dataclasses.replace(IMAGE, symbols={}), WORKLOAD)

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from fvp.platform import Deadline
-from fvp.virtual import tools
+from fvp.virtual import mlek, tools
 from fvp.virtual.devices.console import Console
 from fvp.virtual.elf import Image, read_firmware
 from fvp.virtual.machine import Machine
-from fvp.virtual.mlek import MlekFirmware
 from fvp.virtual.run import VirtualCorstone
 from fvp.virtual.shortcuts import LinearSearch, calls
 from npu.config import npu_config
@@ -133,7 +132,7 @@ def test_call_in_arms_firmware_is_objdumps(board: str) -> None:
 @pytest.mark.parametrize("stem", ["mixed_u85_256", "layouts_u55_128"])
 def test_firmware_does_the_same_without_the_shortcut(stem: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fast = VirtualCorstone().run(job(stem)[0])
-    monkeypatch.setattr(MlekFirmware, "_searches", lambda *_: {})
+    monkeypatch.setattr(mlek, "searches", lambda *_: {})
     slow = VirtualCorstone().run(job(stem)[0])
     assert fast.log == slow.log and "NPU memory mode" in fast.log
     assert [a.tobytes() for a in fast.outputs] == [b.tobytes() for b in slow.outputs]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole inferences of Arm's firmware on both boards: bit-equal to PyTorch's quantised model, or an error.
+"""Whole inferences, in our runner and in Arm's firmware: bit-equal to PyTorch's quantised model, or an error.
 
 The programs and what PyTorch answers are made by ``tests/fvp/make_data.py``.
 """
@@ -22,7 +22,7 @@ import pytest
 from fvp.platform import Job
 from fvp.virtual import mlek, tools
 from fvp.virtual.process import QemuProcess
-from fvp.virtual.run import FIRMWARE_BOARDS, VirtualCorstone
+from fvp.virtual.run import FIRMWARES, VirtualCorstone
 from npu.config import CONFIGS, Family
 from report.errors import CompileError, PlatformTimeout, RunFailed, UsageError
 
@@ -32,19 +32,22 @@ PROGRAMS = sorted(path.stem for path in DATA.glob("*.pte"))
 STOPS_AT_MOST = 330
 """A run's time beside the NPU is mostly its stops, and their number does not depend on the machine."""
 
-REASON = VirtualCorstone.available_for("ethos-u85-256") or VirtualCorstone.available_for("ethos-u55-128")
+BANNERS = {"ours": "arm_executor_runner", "mlek": "Ethos-U Evaluation Kit"}
+REASONS = [VirtualCorstone.available_for(t, r) for t in ("ethos-u85-256", "ethos-u55-128") for r in FIRMWARES]
+REASON = next(filter(None, REASONS), None)
 needs_platform = pytest.mark.skipif(REASON is not None, reason=str(REASON))
+each_runner = pytest.mark.parametrize("runner", list(FIRMWARES))
 
 
 def job(stem: str, **changes: object) -> tuple[Job, list[np.ndarray]]:
-    """A job for one of the programs, and the outputs it must give."""
+    """A job for one of the programs (in Arm's firmware unless told otherwise), and its outputs."""
     arrays = np.load(DATA / f"{stem}.npz")
     inputs = tuple(arrays[name] for name in sorted(arrays) if name.startswith("input"))
     outputs = [arrays[name] for name in sorted(arrays) if name.startswith("output")]
     specs = tuple((output.shape, output.dtype) for output in outputs)
     target = "ethos-" + "-".join(stem.split("_")[1:])
     made = Job(DATA / f"{stem}.pte", target, inputs, 60.0, False, specs)
-    return dataclasses.replace(made, **changes), outputs  # type: ignore[arg-type]
+    return dataclasses.replace(made, **{"runner": "mlek", **changes}), outputs  # type: ignore[arg-type]
 
 
 def children() -> set[int]:
@@ -61,30 +64,34 @@ def nothing_stays_behind():  # type: ignore[no-untyped-def]
 
 
 @needs_platform
+@each_runner
 @pytest.mark.parametrize("stem", PROGRAMS)
-def test_outputs_equal_pytorch(stem: str) -> None:
-    run, expected = job(stem)
+def test_outputs_equal_pytorch(stem: str, runner: str) -> None:
+    run, expected = job(stem, runner=runner)
     outcome = VirtualCorstone().run(run)
     for actual, wanted in zip(outcome.outputs, expected, strict=True):
         assert actual.dtype == wanted.dtype and np.array_equal(actual, wanted)
     assert all(check.passed for check in outcome.checks)
     assert outcome.npu_jobs == (2 if "mixed" in stem else 1)
-    assert "Ethos-U Evaluation Kit" in " ".join(outcome.banner)
+    assert BANNERS[runner] in " ".join(outcome.banner)
     assert 0 < outcome.npu_seconds < outcome.wall_seconds
     assert outcome.stops <= STOPS_AT_MOST
 
 
 @needs_platform
-def test_counters_that_nobody_counts_are_none_and_never_zero() -> None:
-    outcome = VirtualCorstone().run(job("mixed_u85_256")[0])
+@each_runner
+def test_counters_that_nobody_counts_are_none_and_never_zero(runner: str) -> None:
+    outcome = VirtualCorstone().run(job("mixed_u85_256", runner=runner)[0])
     names = {"npu_active", "npu_idle", "npu_total", "sram_rd_data_beat_received", "ext_wr_data_beat_written"}
     assert names <= set(outcome.counters)
     assert set(outcome.counters.values()) == {None} and outcome.counters_note
 
 
 @needs_platform
-def test_two_runs_are_the_same() -> None:
-    first, second = (VirtualCorstone().run(job("layouts_u55_128")[0]) for _ in range(2))
+@each_runner
+def test_two_runs_are_the_same(runner: str) -> None:
+    run, _ = job("layouts_u55_128", runner=runner)
+    first, second = (VirtualCorstone().run(run) for _ in range(2))
     assert (first.log, first.stops) == (second.log, second.stops)
 
 
@@ -95,10 +102,17 @@ def test_verbose_streams_the_console(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @needs_platform
-def test_program_for_another_mac_count_fails_with_the_drivers_reason() -> None:
-    with pytest.raises(RunFailed, match=r"NPU config mismatch|macs_per_cc") as caught:
-        VirtualCorstone().run(job("layouts_u85_256", target="ethos-u85-512")[0])
-    assert "Model initialisation complete" in caught.value.log  # type: ignore[attr-defined]
+@pytest.mark.parametrize(
+    ("runner", "told"),
+    [
+        ("ours", r"built for ethos-u85-256 .*, this NPU is ethos-u85-512"),
+        ("mlek", "NPU config mismatch|macs_per_cc"),
+    ],
+)
+def test_program_for_another_mac_count_fails_with_the_drivers_reason(runner: str, told: str) -> None:
+    with pytest.raises(RunFailed, match=told) as caught:
+        VirtualCorstone().run(job("layouts_u85_256", target="ethos-u85-512", runner=runner)[0])
+    assert caught.value.log  # type: ignore[attr-defined]
 
 
 def corrupted(stem: str, folder: Path) -> Path:
@@ -112,10 +126,11 @@ def corrupted(stem: str, folder: Path) -> Path:
 
 
 @needs_platform
-def test_npu_fault_is_reported_with_its_reason(tmp_path: Path) -> None:
+@each_runner
+def test_npu_fault_is_reported_with_its_reason(tmp_path: Path, runner: str) -> None:
     path = corrupted("layouts_u85_256", tmp_path)
     with pytest.raises(RunFailed, match=r"NPU StreamError.*byte 0x0"):
-        VirtualCorstone().run(job("layouts_u85_256", pte=path)[0])
+        VirtualCorstone().run(job("layouts_u85_256", pte=path, runner=runner)[0])
 
 
 @needs_platform
@@ -199,7 +214,7 @@ def test_job_that_is_not_the_programs(tmp_path: Path) -> None:
         platform.run(dataclasses.replace(run, output_specs=(run.output_specs[0], ((4,), np.dtype("int8")))))
     with pytest.raises(UsageError, match="cannot read"):
         platform.run(dataclasses.replace(run, pte=tmp_path / "absent.pte"))
-    with pytest.raises(UsageError, match="no prebuilt ExecuTorch firmware for ethos-u65-256"):
+    with pytest.raises(UsageError, match="no prebuilt ExecuTorch firmware for Ethos-U65"):
         platform.run(dataclasses.replace(run, target="ethos-u65-256"))
 
 
@@ -208,11 +223,15 @@ def test_what_does_not_fit_names_both_numbers() -> None:
         mlek.require_fit(mlek.MODEL, (32 << 20) + 1)
 
 
-def test_u65_is_told_why() -> None:
-    reason = VirtualCorstone.available_for("ethos-u65-512")
-    assert reason == "Arm ships no prebuilt ExecuTorch firmware for ethos-u65-512"
-    runnable = {name for name, config in CONFIGS.items() if config.family is not Family.U65}
-    assert VirtualCorstone.capabilities.targets == runnable
+def test_u65_runs_in_our_runner_alone() -> None:
+    reason = VirtualCorstone.available_for("ethos-u65-512", "mlek")
+    assert reason == "Arm ships no prebuilt ExecuTorch firmware for Ethos-U65"
+    assert VirtualCorstone.capabilities.targets == set(CONFIGS)
+
+
+def test_unknown_runner_is_refused() -> None:
+    with pytest.raises(UsageError, match="unknown runner 'other'"):
+        VirtualCorstone.available_for("ethos-u85-256", "other")
 
 
 def test_missing_pieces_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -220,6 +239,6 @@ def test_missing_pieces_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.delenv(tools.QEMU_VARIABLE, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "qemu-arm is not installed" in str(VirtualCorstone.available())
-    for family, board in FIRMWARE_BOARDS.items():
-        target = next(name for name, config in CONFIGS.items() if config.family is family)
-        assert board in str(VirtualCorstone.available_for(target))
+    assert "apt-get install cmake" in str(FIRMWARES["ours"].missing(Family.U85))
+    for family, board in FIRMWARES["mlek"].boards.items():
+        assert board in str(FIRMWARES["mlek"].missing(family))
