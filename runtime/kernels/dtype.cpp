@@ -173,7 +173,11 @@ template <class T>
 void load_row(ScalarType type, const uint8_t* from, ptrdiff_t stride, size_t count, T* to) {
   with_storage(type, [=](auto stored) mutable {
     for (size_t i = 0; i < count; i++, from += stride) {
-      memcpy(&stored, from, sizeof(stored));
+      if constexpr (std::is_same_v<decltype(stored), bool>) {
+        stored = *from != 0;  // a file's byte may be any: memcpy could make a bool that is neither
+      } else {
+        memcpy(&stored, from, sizeof(stored));
+      }
       to[i] = convert<T>(stored);
     }
   });

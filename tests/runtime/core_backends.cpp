@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A delegate for tests: reads every byte it is given, then copies inputs to outputs, byte by byte, adding the sum
-// of its blob. "SumBackend" for programs of the tests, "EthosUBackend" so that programs for the NPU load as well.
+// A delegate for tests: reads every byte it is given; each byte of its output, the last argument, is the sum of the
+// inputs' bytes at that place, of its blob, its compile specs' values and the named data of their keys. "SumBackend"
+// for programs of the tests, "EthosUBackend" so that programs for the NPU load as well.
 #include <cstring>
 
 #include "runtime/core/backend.h"
@@ -35,21 +36,22 @@ Error init(BackendContext& context, Span<const uint8_t> blob, Span<const Compile
   return Error::Ok;
 }
 
+uint8_t byte_at(const EValue& value, size_t index) {
+  return value.is_tensor() && index < value.t->nbytes() ? value.t->as<const uint8_t>()[index] : uint8_t{0};
+}
+
 Error execute(BackendContext& context, void* handle, Span<EValue*> args) {
   const Handle& made = *static_cast<const Handle*>(handle);
   if (sum_of(made.blob) != sum_of(made.blob) || !context.temp.allocate(16)) return Error::Internal;
-  const size_t half = args.size / 2;
-  for (size_t i = half; i < args.size; ++i) {
-    if (!args[i]->is_tensor() || args[i]->t->constant) return fail(Error::InvalidArgument, "output is no mutable tensor");
-    Tensor& out = *args[i]->t;
-    const EValue& in = *args[i - half];
-    const size_t size = out.nbytes();
-    const size_t source = in.is_tensor() ? in.t->nbytes() : 0;
-    for (size_t k = 0; k < size; ++k) {
-      const uint8_t value = k < source ? in.t->as<const uint8_t>()[k] : uint8_t{0};
-      const uint8_t result = static_cast<uint8_t>(value + made.sum);
-      out.as<uint8_t>()[k] = out.dtype == ScalarType::Bool ? result & 1 : result;
-    }
+  if (args.empty() || !args[args.size - 1]->is_tensor() || args[args.size - 1]->t->constant) {
+    return fail(Error::InvalidArgument, "the output is no mutable tensor");
+  }
+  Tensor& out = *args[args.size - 1]->t;
+  const size_t size = out.nbytes();
+  for (size_t k = 0; k < size; ++k) {
+    uint8_t total = made.sum;
+    for (size_t i = 0; i + 1 < args.size; ++i) total = static_cast<uint8_t>(total + byte_at(*args[i], k));
+    out.as<uint8_t>()[k] = out.dtype == ScalarType::Bool ? total & 1 : total;
   }
   return Error::Ok;
 }

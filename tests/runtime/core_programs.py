@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import struct
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -53,6 +54,11 @@ def _pte(edge: EdgeProgramManager, **config: Any) -> bytes:
 def ramp(*shape: int) -> torch.Tensor:
     """0, 1, 2, … in float32."""
     return torch.arange(float(torch.Size(shape).numel())).reshape(shape)
+
+
+def bytes_of_float(value: float) -> bytes:
+    """Four bytes."""
+    return struct.pack("<f", value)
 
 
 class _Add(torch.nn.Module):
@@ -136,12 +142,12 @@ def dynamic() -> Case:
 
 class _Cond(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.cond(x.sum() > 0, lambda t: t + t, lambda t: t * t, [x])
+        return torch.cond(x[0] > 0, lambda t: t + t, lambda t: t * t, [x])
 
 
 def condition() -> Case:
     """Jumps and moves; this input takes the first branch."""
-    inputs = (ramp(3),)
+    inputs = (ramp(3) + 1,)
     return Case(_pte(_edge(_Cond(), inputs)), inputs)
 
 
@@ -326,20 +332,17 @@ PROGRAMS: dict[str, Callable[[], Case]] = {
 
 
 def loop() -> Case:
-    """A loop made of jumps, a move and a computed bool: doubles x until its sum reaches 100."""
+    """A loop made of a jump back: doubles x until each of its elements reaches 100; a move, a jump to the end."""
     made = Builder()
-    x, total, limit, go = made.tensor([2]), made.tensor([]), made.constant([], ramp(1).add(100).numpy().tobytes()), 0
-    dims, keep, none = made.value(schema.Null()), made.value(schema.Bool(False)), made.value(schema.Null())
-    go = made.tensor([], schema.ScalarType.BOOL)
-    one, never = made.value(schema.Int(1)), made.value(schema.Bool(False))
+    x, go = made.tensor([2]), made.tensor([2], schema.ScalarType.BOOL)
+    limit = made.constant([], bytes_of_float(100.0))
+    one, never, copy_of = made.value(schema.Int(1)), made.value(schema.Bool(False)), made.value(schema.Null())
     made.kernel("aten::add", "out", x, x, one, x, x)
-    made.kernel("aten::sum", "IntList_out", x, dims, keep, none, total, total)
-    made.kernel("aten::ge", "Tensor_out", total, limit, go, go)
+    made.kernel("aten::ge", "Tensor_out", x, limit, go, go)
     made.step(schema.JumpFalseCall(go, 0))
-    copy_of = made.value(schema.Null())
     made.step(schema.MoveCall(x, copy_of))
-    made.step(schema.JumpFalseCall(never, 6))
-    made.inputs, made.outputs = [x], [copy_of, total]
+    made.step(schema.JumpFalseCall(never, 5))
+    made.inputs, made.outputs = [x], [copy_of, go]
     return Case(made.pte(), (ramp(2) + 1,))
 
 
@@ -382,7 +385,9 @@ def every_kind() -> Case:
     return Case(made.pte(), (ramp(2) - 7,))
 
 
-HAND_MADE: dict[str, Callable[[], Case]] = {f.__name__: f for f in (loop, freed, inline_constants, every_kind)}
+HAND_MADE: dict[str, Callable[[], Case]] = {
+    f.__name__: f for f in (loop, freed, inline_constants, every_kind)
+}
 """Programs put together by hand for what ExecuTorch's exporter does not write today."""
 
 
