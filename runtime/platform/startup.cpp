@@ -63,7 +63,7 @@ void configure_core(const void* vectors) {
 }  // namespace armdeploy
 
 // CMSIS' name, by which debuggers and simulators find the table.
-extern "C" [[gnu::section(".vectors"), gnu::used]] const armdeploy::VectorTable __Vectors;
+extern "C" [[gnu::section(".vectors")]] const armdeploy::VectorTable __Vectors;
 constexpr armdeploy::VectorTable __Vectors = armdeploy::make_table();
 
 // The coprocessor access comes first: the compiler may use floating-point or vector registers in any function.
