@@ -10,7 +10,9 @@ PYTHON=${PYTHON:-python3}
 QEMU_SUITE=trixie-backports # the first Debian suite whose static qemu-user is 11.1 or newer
 FIRMWARE_WHEEL=mlia-ethos-u==0.1.0
 EXTRA=""
-WITH_QEMU=1 WITH_FIRMWARE=1 WITH_TOOLCHAIN=0 WITH_FVPS=0
+WITH_QEMU=1 WITH_FIRMWARE=1 WITH_TOOLCHAIN=1 WITH_FVPS=0
+TOOLCHAIN_PACKAGES="gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib g++ cmake ninja-build
+    flatbuffers-compiler libflatbuffers-dev"
 EULA=${ARM_FVP_INSTALL_I_AGREE_TO_THE_CONTAINED_EULA:-False}
 FVP_ARCHIVE=https://developer.arm.com/-/cdn-downloads/permalink/FVPs-Corstone-IoT
 
@@ -19,11 +21,13 @@ usage() {
 usage: ./setup.sh [options]
 
 Installs what armdeploy needs below this folder: .venv (Python packages, pinned), .tools/qemu (qemu-arm)
-and .tools/firmware (Arm's prebuilt ExecuTorch firmware). Nothing else on the machine changes, except
-the Debian packages of --enable-baremetal-toolchain.
+and .tools/firmware (Arm's prebuilt ExecuTorch firmware). On the machine itself, as root, the Debian packages
+that build the project's own firmware: arm-none-eabi-gcc, cmake, ninja, flatc.
 
   --setup-test-dependency        also install pytest, hypothesis, ruff, mypy
-  --enable-baremetal-toolchain   also install gcc-arm-none-eabi (apt; needs root)
+  --enable-baremetal-toolchain   fail when the Debian packages cannot be installed (default: tell, and go on:
+                                 Arm's prebuilt firmware then runs in place of the project's own)
+  --disable-baremetal-toolchain  install no Debian package
   --disable-qemu                 do not fetch qemu-arm (then only --platform host runs)
   --disable-ethos-u-deps         do not fetch Arm's prebuilt firmware (likewise)
   --python PROGRAM               Python >= 3.10 to make .venv with (default: python3)
@@ -42,7 +46,8 @@ die() { echo "setup: $*" >&2; exit 3; }
 while [ $# -gt 0 ]; do
     case $1 in
         --setup-test-dependency) EXTRA="[dev]" ;;
-        --enable-baremetal-toolchain) WITH_TOOLCHAIN=1 ;;
+        --enable-baremetal-toolchain) WITH_TOOLCHAIN=2 ;;
+        --disable-baremetal-toolchain) WITH_TOOLCHAIN=0 ;;
         --disable-qemu) WITH_QEMU=0 ;;
         --disable-ethos-u-deps) WITH_FIRMWARE=0 ;;
         --python) shift; PYTHON=${1:?--python needs a program} ;;
@@ -133,10 +138,18 @@ install_firmware() {
 }
 
 install_toolchain() {
-    command -v arm-none-eabi-gcc >/dev/null && { say "arm-none-eabi-gcc is there"; return; }
-    local line="apt-get install -y gcc-arm-none-eabi"
-    [ "$(id -u)" = 0 ] || die "the bare-metal toolchain needs root: sudo $line"
-    say "installing gcc-arm-none-eabi"
+    local program missing="" line="apt-get install -y"
+    for program in arm-none-eabi-g++ g++ cmake ninja flatc; do
+        command -v $program >/dev/null || missing="$missing $program"
+    done
+    [ -n "$missing" ] || { say "the bare-metal toolchain is there"; return; }
+    for program in $TOOLCHAIN_PACKAGES; do line="$line $program"; done
+    if [ "$(id -u)" != 0 ]; then
+        [ $WITH_TOOLCHAIN = 1 ] || die "missing:$missing; needs root: sudo $line"
+        say "missing:$missing; Arm's prebuilt firmware will run in place of the project's own until you: sudo $line"
+        return
+    fi
+    say "installing the bare-metal toolchain"
     { apt-get -qq update && DEBIAN_FRONTEND=noninteractive $line; } >/dev/null || die "apt failed: $line"
 }
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import platform
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,9 @@ from importlib import metadata
 
 from packaging.requirements import Requirement
 
-from fvp.virtual import tools
+from fvp.arm import programs
+from fvp.virtual import runner_build, tools
+from npu.config import Family
 from report.errors import ArmdeployError, EnvironmentError_
 from report.tables import table
 
@@ -43,7 +46,7 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Look at this machine; never raises for something missing."""
-    return [*_packages(), _qemu(), *map(_firmware, _FIRMWARE), *_optional()]
+    return [*_packages(), _qemu(), *map(_firmware, _FIRMWARE), *map(_fvp, Family), *_optional()]
 
 
 def exit_code(findings: Sequence[Finding]) -> int:
@@ -117,6 +120,18 @@ def _firmware(board: str) -> Finding:
     return Finding(f"firmware {board}", status, None, False, disables, _SETUP)
 
 
+def _fvp(family: Family) -> Finding:
+    program, npu = programs.find(family), f"Ethos-{family.name}"
+    return Finding(
+        f"Arm FVP {npu}",
+        OK if program else MISSING,
+        program.version if program else None,
+        False,
+        f"run --platform fvp for {npu} (run --platform virtual remains)",
+        f"{_SETUP} --enable-fvps, or set {programs.ROOT_VARIABLE}",
+    )
+
+
 def _optional() -> Iterator[Finding]:
     vision = _package(Requirement("torchvision"))
     yield dataclasses.replace(
@@ -125,14 +140,15 @@ def _optional() -> Iterator[Finding]:
         disables="--model torchvision:NAME",
         get="pip install torchvision (the release for your torch)",
     )
-    yield _program(
-        "arm-none-eabi-gcc", "tests that assemble Arm code", f"{_SETUP} --enable-baremetal-toolchain"
-    )
+    for name, packages in runner_build.PACKAGES.items():
+        disables = "run --runner ours, the runner for ethos-u65 (run --runner mlek remains for the others)"
+        yield _program(name, disables, f"{_SETUP}, or apt-get install {packages}")
 
 
 def _program(name: str, disables: str, get: str) -> Finding:
     path = shutil.which(name)
     if path is None:
         return Finding(name, MISSING, None, False, disables, get)
-    answer = subprocess.run([path, "-dumpversion"], capture_output=True, text=True, timeout=10, check=False)
-    return Finding(name, OK, answer.stdout.strip() or None, False, disables, get)
+    answer = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=False)
+    version = re.search(r"\d+(\.\d+)+", answer.stdout)
+    return Finding(name, OK, version.group() if version else None, False, disables, get)

@@ -248,7 +248,11 @@ def _result(
         metrics=_metrics(plan, outcome),
         ops=tuple(_op(i, instruction, method) for i, instruction in enumerate(method.instructions)),
         memory={"planned_bytes": list(method.planned_bytes), **_compiled(plan, "memory", {})},
-        warnings=plan.warnings + tuple(_compiled(plan, "warnings", [])),
+        warnings=(
+            *plan.warnings,
+            *(outcome.remarks if outcome is not None else ()),
+            *_compiled(plan, "warnings", []),
+        ),
         provenance={
             "pte": {"path": str(plan.request.pte), "sha256": _sha256(plan.request.pte.read_bytes())},
             "input_source": plan.input_source,

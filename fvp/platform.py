@@ -12,14 +12,14 @@ import abc
 import math
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
-from report.errors import PlatformTimeout
+from report.errors import PlatformTimeout, RunFailed
 
 OutputSpec: TypeAlias = tuple[tuple[int, ...], np.dtype]
 """Shape and element type of one output."""
@@ -80,6 +80,14 @@ class Check:
     detail: str = ""
 
 
+def require(checks: Sequence[Check], where: str) -> None:
+    """Raise RunFailed for the first check that did not hold."""
+    for check in checks:
+        if not check.passed:
+            why = f"{check.name}: {check.detail}"
+            raise RunFailed("the run has no proof of success", where=where, why=why)
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a successful run gave.
@@ -96,6 +104,7 @@ class Outcome:
         npu_jobs: command streams the NPU executed.
         stops: how often the simulated CPU stopped for a device access.
         provenance: names, versions and hashes of the tools and images that took part.
+        remarks: what the user should know of how it was run.
     """
 
     outputs: tuple[np.ndarray, ...]
@@ -109,6 +118,7 @@ class Outcome:
     npu_jobs: int = 0
     stops: int = 0
     provenance: Mapping[str, str] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
 
 class Platform(abc.ABC):
@@ -116,6 +126,8 @@ class Platform(abc.ABC):
 
     name: str
     capabilities: Capabilities
+    optional: bool = False
+    """Its absence is nothing to warn about."""
 
     @classmethod
     @abc.abstractmethod
