@@ -18,6 +18,8 @@ set(ET_ARM_BAREMETAL_FAST_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE 0 CACHE STRING
     "Bytes of fast scratch in a Dedicated_Sram mode; 0: all of the SRAM")
 set(FILE_POOL_SIZE 0x2000000 CACHE STRING "Bytes for a program that is read from a file, or put at an address")
 set(STACK_SIZE "" CACHE STRING "Bytes of stack (default: 4 KiB, with kernels 12 KiB)")
+set(EXECUTORCH_ENABLE_EVENT_TRACER ${SEMIHOSTING} CACHE BOOL
+    "ETDump: to a file with --etdump, or without semihosting as base64 on the console")
 set(ENABLE_CACHES OFF CACHE BOOL "Turn the CPU's caches on")
 
 set(BOARD_FILE ${CMAKE_CURRENT_SOURCE_DIR}/boards/${BOARD}.json)
@@ -104,15 +106,19 @@ endif()
 target_compile_definitions(build_options INTERFACE
   NDEBUG
   ARMDEPLOY_SEMIHOSTING=$<BOOL:${SEMIHOSTING}>
-  ARMDEPLOY_ENABLE_CACHES=$<BOOL:${ENABLE_CACHES}>)
+  ARMDEPLOY_ENABLE_CACHES=$<BOOL:${ENABLE_CACHES}>
+  ARMDEPLOY_ETDUMP=$<BOOL:${EXECUTORCH_ENABLE_EVENT_TRACER}>)
 target_link_libraries(build_options INTERFACE schema)
 
 file(GLOB CORE_SOURCES CONFIGURE_DEPENDS ${ARMDEPLOY_ROOT}/runtime/core/*.cpp)
 file(GLOB ETHOSU_SOURCES CONFIGURE_DEPENDS ${ARMDEPLOY_ROOT}/runtime/ethosu/*.cpp)
+if(EXECUTORCH_ENABLE_EVENT_TRACER)
+  file(GLOB ETDUMP_SOURCES CONFIGURE_DEPENDS ${ARMDEPLOY_ROOT}/runtime/etdump/*.cpp)
+endif()
 file(GLOB PLATFORM_SOURCES CONFIGURE_DEPENDS ${ARMDEPLOY_ROOT}/runtime/platform/*.cpp)
 file(GLOB RUNNER_SOURCES CONFIGURE_DEPENDS ${ARMDEPLOY_ROOT}/runtime/runner/*.cpp)
 add_executable(arm_executor_runner ${CORE_SOURCES} ${ETHOSU_SOURCES} ${PLATFORM_SOURCES} ${RUNNER_SOURCES}
-               ${BOARD_FOLDER}/kernels.cpp ${KERNEL_SOURCES})
+               ${ETDUMP_SOURCES} ${BOARD_FOLDER}/kernels.cpp ${KERNEL_SOURCES})
 target_link_libraries(arm_executor_runner PRIVATE build_options)
 set_source_files_properties(${ARMDEPLOY_ROOT}/runtime/runner/main.cpp PROPERTIES COMPILE_DEFINITIONS
   "ARMDEPLOY_NUM_INFERENCES=${ET_NUM_INFERENCES};ARMDEPLOY_LOG_OUTPUT=${log_output};ARMDEPLOY_ATOL=${ET_ATOL};ARMDEPLOY_RTOL=${ET_RTOL}")

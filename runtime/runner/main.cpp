@@ -15,6 +15,7 @@
 #include "runtime/runner/inputs.h"
 #include "runtime/runner/options.h"
 #include "runtime/runner/outputs.h"
+#include "runtime/runner/profile.h"
 #include "runtime/runner/report.h"
 
 extern "C" {
@@ -46,6 +47,7 @@ struct Run {
   Bundle bundle;
   Program program;
   Method method;
+  EtDump* etdump = nullptr;  // null: no profile is recorded
 };
 
 Error read_options(Options* options) {
@@ -87,12 +89,27 @@ Error load_program(Run& run) {
   return Error::Ok;
 }
 
+// Records an ETDump when somebody asks for it: --etdump, or a firmware for the UART that is built with it.
+Error prepare_profile(Run& run) {
+  if (run.options.etdump == nullptr && ARMDEPLOY_SEMIHOSTING) return Error::Ok;
+#if ARMDEPLOY_ETDUMP
+  run.etdump = start_profile(run.pools.file);
+  return run.etdump == nullptr ? Error::MemoryAllocationFailed : Error::Ok;
+#else
+  if (run.options.etdump == nullptr) return Error::Ok;
+  return fail(Error::NotSupported, "--etdump: this firmware is built without EXECUTORCH_ENABLE_EVENT_TRACER");
+#endif
+}
+
 Error load_method(Run& run) {
   Pools& pools = run.pools;
   MethodMemory memory;
   memory.method = &pools.method;
   memory.temp = &pools.temp;
   memory.fast = pools.fast.size() != 0 ? &pools.fast : nullptr;
+#if ARMDEPLOY_ETDUMP
+  if (run.etdump != nullptr) memory.events = run.etdump->hook();
+#endif
   const char* name = run.options.method != nullptr ? run.options.method : run.program.method_name(0);
   if (Error error = Method::load(run.program, name, memory, &run.method); error != Error::Ok) return error;
   report(Level::Info, "Method '%s' loaded.", run.method.name());
@@ -144,13 +161,19 @@ Error compare_with_bundle(const Run& run, bool* pass) {
   return Error::Ok;
 }
 
-Error deliver(const Run& run, bool* pass) {
+Error deliver(Run& run, bool* pass) {
   report(Level::Info, "%zu outputs:", run.method.output_count());
 #if ARMDEPLOY_SEMIHOSTING
   if (Error error = write_outputs(run.method, run.options.output); error != Error::Ok) return error;
 #endif
 #if ARMDEPLOY_LOG_OUTPUT
   report_outputs(run.method);
+#endif
+#if ARMDEPLOY_ETDUMP
+  if (run.etdump != nullptr) {
+    Error error = deliver_profile(*run.etdump, run.pools.file, run.options.etdump);
+    if (error != Error::Ok) return error;
+  }
 #endif
   return run.bundled ? compare_with_bundle(run, pass) : Error::Ok;
 }
@@ -160,8 +183,9 @@ Error execute(Run& run, bool* pass) {
   report(Level::Info, "%s, %s", board::kName, board::kMemoryMode);
   if (Error error = find_model(run); error != Error::Ok) return error;
   if (Error error = load_program(run); error != Error::Ok) return error;
+  if (Error error = prepare_profile(run); error != Error::Ok) return error;
   if (Error error = load_method(run); error != Error::Ok) return error;
-  start_cycle_counter();
+  if (run.etdump == nullptr) start_cycle_counter();
   uint32_t cycles = 0;
   if (Error error = infer(run, &cycles); error != Error::Ok) return error;
   const Pools& pools = run.pools;
