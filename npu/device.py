@@ -7,7 +7,7 @@ behaviour of their own (AXI limits, memory attributes, power control, debug) hol
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from npu.config import Family, NpuConfig
 from npu.errors import BusError, NpuError
@@ -34,6 +34,8 @@ from npu.registers import (
 
 MemoryFactory = Callable[[tuple[int, ...]], Memory]
 Fetch = Callable[[int, int], bytes]
+CountEvents = Callable[[bytes, Mapping[int, int]], Mapping[str, int]]
+"""PMU events of a job by name, from its commands and the registers that are set, by byte offset."""
 
 
 class RegisterBlock:
@@ -45,19 +47,28 @@ class RegisterBlock:
         fault: why the last job failed, None if it did not; STATUS carries the error bit.
     """
 
-    def __init__(self, config: NpuConfig, memory_factory: MemoryFactory, fetch: Fetch):
+    def __init__(
+        self,
+        config: NpuConfig,
+        memory_factory: MemoryFactory,
+        fetch: Fetch,
+        count_events: CountEvents | None = None,
+    ):
         """
         Args:
             memory_factory: called at the start of a job with the eight BASEP values; returns the job's
                 memory.
             fetch: reads the command stream: (address, bytes) to data; raises BusError where nothing is
                 mapped.
+            count_events: tells what a job adds to the performance counters, as `npu.timing` does; without it
+                nothing counts.
         """
         self.config = config
         self.size = BLOCK_BYTES[config.family]
         self._npu = Npu(config)
         self._memory_factory = memory_factory
         self._fetch = fetch
+        self._count_events = count_events
         self._protection = 0
         self._reset()
 
@@ -141,6 +152,8 @@ class RegisterBlock:
             commands = self._fetch(self._pair(Reg.QBASE_LO), size)
             memory = self._memory_factory(tuple(self._pair(Reg.BASEP + 8 * n) for n in range(BASE_POINTERS)))
             self.result = self._npu.run_commands(commands, memory)
+            if self._count_events is not None:
+                self.pmu.count(self._count_events(commands, self._plain))
         except NpuError as error:
             self.fault = error
             self._status |= _error_bit(error, self.config.family)
@@ -162,8 +175,8 @@ def _error_bit(error: NpuError, family: Family) -> Status:
 class PmuBlock:
     """Performance counters: enables, event selection and counts.
 
-    Nothing here knows time or bus traffic yet, so no event counts: every counter reads what was written to
-    it, 0 after a reset, and `unavailable` names the events a driver has enabled in vain.
+    Jobs add to the counters that are enabled when they end. An event that no job told a count of leaves its
+    counter as it is, and `unavailable` names it.
     """
 
     def __init__(self, family: Family):
@@ -173,6 +186,7 @@ class PmuBlock:
         self._plain: dict[int, int] = {}
         self._control = Pmcr(0)
         self._sets: dict[int, int] = dict.fromkeys((Pmu.CNTENSET, Pmu.OVSSET, Pmu.INTSET), 0)
+        self._known: set[str] = set()
 
     def holds(self, offset: int) -> bool:
         """The offset (from the start of the register block) belongs to the PMU."""
@@ -207,19 +221,53 @@ class PmuBlock:
             self._plain.pop(Pmu.CCNTR_HI, None)
         self._control = value & (Pmcr.ENABLE | Pmcr.MASK_ENABLE)
 
+    def count(self, events: Mapping[str, int]) -> None:
+        """Add a job's events, by name, to the enabled counters."""
+        self._known.update(events)
+        if not self._control & Pmcr.ENABLE:
+            return
+        for counter in range(self._count):
+            if self._enabled(counter):
+                self._add(counter, events.get(self._event(counter), 0))
+        if self._enabled(CYCLE_BIT):
+            self._add_cycles(events.get(self._cycle_event(), 0))
+
+    def _enabled(self, bit: int) -> bool:
+        return bool(self._sets[Pmu.CNTENSET] >> bit & 1)
+
+    def _event(self, counter: int) -> str:
+        return self._name(self._plain.get(Pmu.EVTYPER + 4 * counter, 0))
+
+    def _name(self, number: int) -> str:
+        return self._events.get(number, f"event {number}")
+
+    def _cycle_event(self) -> str:
+        """What the cycle counter counts: all cycles, or those from a start event to a stop event."""
+        start = self._plain.get(Pmu.CCNTR_CFG, 0) & 0x3FF
+        return self._name(start) if start else "CYCLE"
+
+    def _add(self, counter: int, amount: int) -> None:
+        register = Pmu.EVCNTR + 4 * counter
+        total = self._plain.get(register, 0) + amount
+        self._plain[register] = total & 0xFFFFFFFF
+        if total >> 32:
+            self._sets[Pmu.OVSSET] |= 1 << counter
+
+    def _add_cycles(self, amount: int) -> None:
+        total = (self._plain.get(Pmu.CCNTR_LO, 0) | self._plain.get(Pmu.CCNTR_HI, 0) << 32) + amount
+        self._plain[Pmu.CCNTR_LO] = total & 0xFFFFFFFF
+        self._plain[Pmu.CCNTR_HI] = total >> 32 & 0xFFFF
+        if total >> 48:
+            self._sets[Pmu.OVSSET] |= 1 << CYCLE_BIT
+
     @property
     def unavailable(self) -> tuple[str, ...]:
-        """Names of the enabled counters' events, none of which is counted."""
-        enabled = self._sets[Pmu.CNTENSET]
-        numbers = [
-            self._plain.get(Pmu.EVTYPER + 4 * counter, 0)
-            for counter in range(self._count)
-            if enabled >> counter & 1
-        ]
-        names = [self._events.get(number, f"event {number}") for number in numbers if number]
-        if enabled >> CYCLE_BIT:
-            names.insert(0, "CYCLE")
-        return tuple(names)
+        """Names of the enabled counters' events of which no job told a count."""
+        names = [self._event(counter) for counter in range(self._count) if self._enabled(counter)]
+        if self._enabled(CYCLE_BIT):
+            names.insert(0, self._cycle_event())
+        return tuple(name for name in names if name != _NO_EVENT and name not in self._known)
 
 
+_NO_EVENT = "NO_EVENT"
 _SET_OF: dict[int, int] = {Pmu.CNTENCLR: Pmu.CNTENSET, Pmu.OVSCLR: Pmu.OVSSET, Pmu.INTCLR: Pmu.INTSET}

@@ -58,6 +58,8 @@ class Cmd(enum.IntFlag):
 
 CMD_RESET = Cmd.CLOCK_Q_ENABLE | Cmd.POWER_Q_ENABLE
 BASE_POINTERS = 8
+MEM_ATTR = 0x40
+"""First of the U85's four MEM_ATTR registers; bit 2 of each is the port (0 SRAM, 1 EXT)."""
 BLOCK_BYTES: Mapping[Family, int] = MappingProxyType(
     {Family.U55: 0x1000, Family.U65: 0x1000, Family.U85: 0x2000}
 )

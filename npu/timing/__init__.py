@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cycle model of the Ethos-U: what a command stream takes, from the stream alone.
+
+hardware   numbers of the pipeline, with their source     profile   memory timing, region to port
+geometry   blocks, windows, sub-kernels                   traffic   data beats of feature maps
+compute    MAC array, output stage, weight decoder        plan      an operation as blocks
+ports      bandwidth and transactions in flight           timeline  everything side by side
+estimate   the entry point                                counters  as PMU events
+"""
+
+from npu.timing.estimate import OpTiming, PortTraffic, Timing, estimate
+from npu.timing.profile import (
+    PROFILES,
+    MemoryMap,
+    PortTiming,
+    TimingProfile,
+    memory_map,
+    memory_map_from_registers,
+    profile_for,
+    timing_profile,
+)
+
+__all__ = [
+    "PROFILES",
+    "MemoryMap",
+    "OpTiming",
+    "PortTiming",
+    "PortTraffic",
+    "Timing",
+    "TimingProfile",
+    "estimate",
+    "memory_map",
+    "memory_map_from_registers",
+    "profile_for",
+    "timing_profile",
+]

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A finished job as PMU events: what the model can tell, by the names in `npu.registers`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from npu.config import NpuConfig
+from npu.registers import MEM_ATTR, Reg
+from npu.stream import decode
+from npu.timing.estimate import Timing, estimate
+from npu.timing.profile import TimingProfile, memory_map_from_registers
+
+_MEM_ATTRS = 4
+
+
+def pmu_events(timing: Timing) -> dict[str, int]:
+    """Counts of one job; an event that is missing is one that the model cannot tell.
+
+    NPU_IDLE is among those: it is how long the CPU took to stop the counters.
+    """
+    events = {
+        "CYCLE": timing.total,
+        "NPU_ACTIVE": timing.total,
+        "MAC_ACTIVE": timing.mac_cycles,
+        "AO_ACTIVE": timing.output_cycles,
+        "WD_ACTIVE": timing.decoder_cycles,
+    }
+    for port, traffic in timing.traffic.items():
+        events[f"{port}_RD_DATA_BEAT_RECEIVED"] = traffic.read
+        events[f"{port}_WR_DATA_BEAT_WRITTEN"] = traffic.written
+    return events
+
+
+class TimingCounters:
+    """Counts jobs for `npu.device.RegisterBlock`.
+
+    Args:
+        profile: called at the start of a job; the firmware may have set the memory timing since the last.
+
+    Attributes:
+        timing: of the last job.
+    """
+
+    def __init__(self, config: NpuConfig, profile: Callable[[], TimingProfile]):
+        self._config, self._profile = config, profile
+        self.timing: Timing | None = None
+
+    def __call__(self, commands: bytes, registers: Mapping[int, int]) -> dict[str, int]:
+        """PMU events of a job.
+
+        Args:
+            commands: what QBASE and QSIZE point at.
+            registers: values by byte offset of the register block; missing ones are 0.
+        """
+        memory = memory_map_from_registers(
+            self._config,
+            registers.get(Reg.REGIONCFG, 0),
+            registers.get(Reg.QCONFIG, 0),
+            tuple(registers.get(MEM_ATTR + 4 * index, 0) for index in range(_MEM_ATTRS)),
+        )
+        stream = decode(commands, self._config.family)
+        self.timing = estimate(stream, self._config, self._profile(), memory)
+        return pmu_events(self.timing)
