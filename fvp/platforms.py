@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from fvp.arm.platform import ArmFvp
 from fvp.host.platform import HostPlatform
 from fvp.platform import Platform
 from fvp.virtual.run import VirtualCorstone
 from report.errors import EnvironmentError_, UsageError
 
-PLATFORMS: dict[str, type[Platform]] = {p.name: p for p in (VirtualCorstone, HostPlatform)}
+PLATFORMS: dict[str, type[Platform]] = {p.name: p for p in (ArmFvp, VirtualCorstone, HostPlatform)}
 """By name, in the order of preference of ``--platform auto``."""
 
 AUTO = "auto"
@@ -35,7 +36,8 @@ def choose(name: str, target: str, runner: str | None = None) -> tuple[Platform,
         reason = candidate.available_for(target, runner)
         if reason is None:
             return candidate(), "; ".join(reasons)
-        reasons.append(f"not run on {candidate.name}: {reason}")
+        if not candidate.optional or name != AUTO:
+            reasons.append(f"not run on {candidate.name}: {reason}")
     raise EnvironmentError_(
         f"no platform can run {target} here", why="; ".join(reasons), hint="see armdeploy doctor"
     )

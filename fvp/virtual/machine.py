@@ -43,7 +43,7 @@ from fvp.virtual.process import GuestMemory
 from fvp.virtual.semihosting import Exit, Semihosting, Settings
 from fvp.virtual.traps import SEMIHOSTING, is_supervisor_call
 from npu.config import NpuConfig
-from report.errors import RunFailed
+from report.errors import PlatformTimeout, RunFailed
 
 _THUMB_BIT = 1 << 24
 _SELF_BRANCH = b"\xfe\xe7"
@@ -100,7 +100,6 @@ class Machine:
         deadline: ends NPU jobs that take too long.
         semihosting: what semihosting calls get; without it they are faults.
         report: told in one line of what the guest was refused.
-        faults_end_the_run: raise for a fault in place of taking its exception.
 
     Attributes:
         npu: the NPU device, with the jobs it has run.
@@ -120,12 +119,11 @@ class Machine:
         *,
         semihosting: Settings | None = None,
         report: Callable[[str], None] = lambda _: None,
-        faults_end_the_run: bool = False,
     ) -> None:
         self._board, self._image, self._memory = board, image, memory
         self._console, self._deadline = console, deadline
-        self._faults_end_the_run = faults_end_the_run
         self.clock, self._nvic, self._bus = Clock(), Nvic(), Bus()
+        self._adapters = TimingAdapters()
         self.faults: list[str] = []
         self._accesses: dict[int, Access] = {}
         self._systick = SysTick(self.clock, lambda: self._nvic.pend(SYSTICK))
@@ -145,14 +143,15 @@ class Machine:
             irq = slot.irq or 0
             keep_going = functools.partial(self._deadline.remaining, "the NPU was running")
             system = SystemMemory(self._board.memories, self._memory, keep_going)
-            self.npu = EthosU(npu, system, lambda level: self._nvic.set_line(irq, level))
+            interrupt = functools.partial(self._nvic.set_line, irq)
+            self.npu = EthosU(npu, system, interrupt, self._adapters.profile)
             return self.npu
         models: Mapping[str, Callable[[], Device]] = {
             "scs": lambda: self._scs,
             "ignore": Ignore,
             "fpgaio": lambda: FpgaIo(self.clock),
             "cmsdk-uart": lambda: CmsdkUart(self._console),
-            "timing-adapter": TimingAdapters,
+            "timing-adapter": lambda: self._adapters,
             "trace": lambda: Trace(self.clock),
         }
         return models[slot.model]()
@@ -183,6 +182,11 @@ class Machine:
             return Ending(Reason.CONSOLE)
         except Exit as end:
             return Ending(Reason.EXIT, end.status, end.reason)
+        except PlatformTimeout as error:
+            if not self.faults:
+                raise
+            why = f"{error.why}, after a fault: {self.faults[-1]}"
+            raise PlatformTimeout(error.what, where=error.where, why=why, hint=error.hint) from None
         finally:
             if self._semihosting:
                 self._semihosting.close()
@@ -299,9 +303,8 @@ class Machine:
         exception = fault.exception if own else HARD_FAULT
         self._scs.record(fault, escalated=not own)
         why = self._unhandled(exception, registers)
-        if why or self._faults_end_the_run:
-            decoded = f"{fault.why} ({fault.decoded()})"
-            raise self._failure(registers, f"{decoded}; {why}" if why else decoded)
+        if why:
+            raise self._failure(registers, f"{fault.why} ({fault.decoded()}); {why}")
         registers = clear_it_state(registers, client, self._memory, self._board.staging)
         self._take(exception, registers, client)
         return registers

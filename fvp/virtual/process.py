@@ -27,6 +27,8 @@ _PR_SET_PDEATHSIG = 1
 _PAUSE = 0.001
 """Seconds between two looks at a process; QEMU needs about 50 ms to open its port."""
 
+_LONGEST_PAUSE = 0.05
+
 _LONGEST_SOCKET_PARENT = 80
 
 _LAST_WORDS_WAIT = 0.5
@@ -63,8 +65,10 @@ def end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def run_briefly(command: Sequence[str], seconds: float) -> tuple[int | None, str]:
+def run_briefly(command: Sequence[str], seconds: float, *, whole: bool = False) -> tuple[int | None, str]:
     """Run a program for its output: exit status (None when it did not end in time) and text.
+
+    Only the first 4 KiB of text are read unless the `whole` is asked for.
 
     Raises:
         OSError: it cannot be started.
@@ -75,14 +79,16 @@ def run_briefly(command: Sequence[str], seconds: float) -> tuple[int | None, str
             status = _wait(process.pid, seconds)
         finally:
             end(process)
-        return status, os.pread(output.fileno(), 4096, 0).decode("utf-8", "replace")
+        size = os.fstat(output.fileno()).st_size if whole else 4096
+        return status, os.pread(output.fileno(), size, 0).decode("utf-8", "replace")
 
 
 def _wait(pid: int, seconds: float) -> int | None:
     """`_status` of a child that gets some seconds to end."""
-    limit = time.monotonic() + seconds
+    limit, pause = time.monotonic() + seconds, _PAUSE
     while (status := _status(pid)) is None and time.monotonic() < limit:
-        time.sleep(_PAUSE)
+        time.sleep(pause)
+        pause = min(1.1 * pause, _LONGEST_PAUSE)
     return status
 
 

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import numpy as np
 
-from fvp.platform import Capabilities, Check, Deadline, Job, Outcome, Platform, nbytes
+from fvp.platform import Capabilities, Check, Deadline, Job, Outcome, Platform, require
 from fvp.virtual import tools
 from fvp.virtual.boards import BOARDS, Board
 from fvp.virtual.devices.console import Console
 from fvp.virtual.devices.npu import NpuJob
-from fvp.virtual.firmware import Firmware, Workload, first_error
+from fvp.virtual.firmware import Firmware, first_error
 from fvp.virtual.gdb import GdbClient, StubError
 from fvp.virtual.machine import Ending, Machine
 from fvp.virtual.mlek import MlekFirmware
 from fvp.virtual.process import GuestGone, QemuProcess
 from fvp.virtual.runner import RunnerFirmware
-from npu.config import CONFIGS, npu_config
-from report import pte
+from fvp.workload import restored, workload
+from npu.config import CONFIGS, Family, npu_config
 from report.errors import ArmdeployError, PlatformTimeout, RunFailed, UsageError
 
 NAME = "virtual"
@@ -47,8 +47,11 @@ class VirtualCorstone(Platform):
 
     @classmethod
     def available_for(cls, target: str, runner: str | None = None) -> str | None:
-        """None when qemu-arm and the firmware for the target's board are here."""
-        return cls.available() or _firmware(runner).missing(npu_config(target).family)
+        """None when qemu-arm and a firmware for the target's board (the one asked for) are here."""
+        family = npu_config(target).family
+        if runner is None:
+            return cls.available() or _default(family)[0].missing(family)
+        return cls.available() or _firmware(runner).missing(family)
 
     def run(self, job: Job) -> Outcome:
         """Run one inference of the job's program in the firmware.
@@ -72,19 +75,28 @@ class VirtualCorstone(Platform):
                 raise
 
 
-def _firmware(runner: str | None) -> type[Firmware]:
-    """The kind of firmware of that name; None takes the default.
+def _firmware(runner: str) -> type[Firmware]:
+    """The kind of firmware of that name.
 
     Raises:
         UsageError: there is none of that name.
     """
-    if runner is None:
-        return next(iter(FIRMWARES.values()))
     if runner not in FIRMWARES:
         raise UsageError(
             f"unknown runner {runner!r}", where="--runner", hint=f"known: {', '.join(FIRMWARES)}"
         )
     return FIRMWARES[runner]
+
+
+def _default(family: Family) -> tuple[type[Firmware], tuple[str, ...]]:
+    """The first kind of firmware that can be had, and why not the ones before; the first when none can."""
+    reasons: list[str] = []
+    for kind in FIRMWARES.values():
+        missing = kind.missing(family)
+        if missing is None:
+            return kind, tuple(reasons)
+        reasons.append(f"not run in --runner {kind.name}: {missing}")
+    return next(iter(FIRMWARES.values())), ()
 
 
 @dataclass(frozen=True)
@@ -94,64 +106,17 @@ class _Prepared:
     board: Board
     firmware: Firmware
     output_orders: tuple[tuple[int, ...], ...]
+    remarks: tuple[str, ...]
 
 
 def _prepare(job: Job, folder: Path) -> _Prepared:
-    family, kind = npu_config(job.target).family, _firmware(job.runner)
+    family = npu_config(job.target).family
+    kind, remarks = _default(family) if job.runner is None else (_firmware(job.runner), ())
     if family not in kind.boards:
         raise UsageError(str(kind.missing(family)), where=NAME)
     board = BOARDS[kind.boards[family]]
-    data = _read(job)
-    method = pte.parse(data, str(job.pte)).method()
-    inputs = method.tensors(method.inputs)
-    outputs = method.tensors(method.outputs)
-    sizes = [nbytes(spec) for spec in job.output_specs]
-    _require_same("input", [(a.shape, a.nbytes) for a in job.inputs], inputs)
-    _require_same("output", [(s, n) for (s, _), n in zip(job.output_specs, sizes, strict=True)], outputs)
-    workload = Workload(
-        program=pte.program_bytes(data, str(job.pte)),
-        inputs=tuple(_stored(a, t.dim_order) for a, t in zip(job.inputs, inputs, strict=True)),
-        output_sizes=tuple(sizes),
-        delegate_calls=sum(isinstance(item, pte.DelegateCall) for item in method.instructions),
-        memory_mode=job.memory_mode,
-        folder=folder,
-        run_id=job.run_id,
-    )
-    orders = tuple(tensor.dim_order for tensor in outputs)
-    return _Prepared(board, kind.create(board, workload), orders)
-
-
-def _read(job: Job) -> bytes:
-    try:
-        return job.pte.read_bytes()
-    except OSError as error:
-        raise UsageError("cannot read the program", where=str(job.pte), why=str(error.strerror)) from error
-
-
-def _require_same(
-    side: str, given: Sequence[tuple[tuple[int, ...], int]], wanted: Sequence[pte.TensorMeta]
-) -> None:
-    """Shapes and sizes of the job's tensors must be the program's."""
-    if len(given) != len(wanted):
-        raise UsageError(f"{len(given)} {side}(s) given, the program has {len(wanted)}", where=NAME)
-    for number, ((shape, size), tensor) in enumerate(zip(given, wanted, strict=True)):
-        if tuple(shape) != tensor.shape or size != tensor.nbytes:
-            raise UsageError(
-                f"{side} {number} is {list(shape)} in {size} bytes",
-                where=NAME,
-                why=f"the program has {tensor.dtype} {list(tensor.shape)} in {tensor.nbytes} bytes",
-            )
-
-
-def _stored(array: np.ndarray, dim_order: Sequence[int]) -> bytes:
-    """An array's bytes in the program's dimension order."""
-    return array.transpose(dim_order).tobytes() if array.ndim else array.tobytes()
-
-
-def _restored(data: bytes, shape: Sequence[int], dtype: np.dtype, dim_order: Sequence[int]) -> np.ndarray:
-    """The array whose bytes in dimension order `dim_order` are `data`."""
-    array = np.frombuffer(data, dtype).reshape([shape[axis] for axis in dim_order])
-    return np.ascontiguousarray(array.transpose(np.argsort(dim_order))) if array.ndim else array
+    load, orders = workload(job, folder, NAME)
+    return _Prepared(board, kind.create(board, load), orders, remarks)
 
 
 class _Run:
@@ -185,7 +150,7 @@ class _Run:
         wall = time.perf_counter() - started
         log, jobs = self._console.text, machine.npu.jobs
         checks = (*self._firmware.evidence(log, jobs, ending), changed)
-        _require(checks)
+        require(checks, NAME)
         return self._result(data, machine, checks, wall)
 
     def _execute(self, qemu: QemuProcess, deadline: Deadline) -> tuple[Machine, Ending]:
@@ -215,13 +180,16 @@ class _Run:
     ) -> Outcome:
         log, jobs, prepared = self._console.text, machine.npu.jobs, self._prepared
         specs = zip(data, self._job.output_specs, prepared.output_orders, strict=True)
-        note = _counters_note(jobs)
+        note, uncounted = _counters_note(jobs), {event for job in jobs for event in job.uncounted}
         return Outcome(
             outputs=tuple(
-                _restored(part, shape, np.dtype(dtype), order) for part, (shape, dtype), order in specs
+                restored(part, shape, np.dtype(dtype), order) for part, (shape, dtype), order in specs
             ),
             log=log,
-            counters={n: None if note else value for n, value in self._firmware.counters(log).items()},
+            counters={
+                name: None if name.upper() in uncounted else value
+                for name, value in self._firmware.counters(log).items()
+            },
             counters_note=note,
             npu_seconds=sum(job.seconds for job in jobs),
             wall_seconds=wall,
@@ -230,6 +198,7 @@ class _Run:
             npu_jobs=len(jobs),
             stops=machine.stops,
             provenance=self._provenance(),
+            remarks=prepared.remarks,
         )
 
     def _provenance(self) -> dict[str, str]:
@@ -247,15 +216,7 @@ class _Run:
 
 def _counters_note(jobs: Sequence[NpuJob]) -> str:
     """Why the counters that the firmware read mean nothing; empty if they do."""
-    if any(job.uncounted for job in jobs):
-        return "the NPU model does not count cycles or bus traffic"
+    uncounted = sorted({event for job in jobs for event in job.uncounted})
+    if uncounted:
+        return f"the NPU model does not count {', '.join(uncounted)}"
     return "" if jobs else "the NPU ran no job"
-
-
-def _require(checks: Sequence[Check]) -> None:
-    """Raise RunFailed for the first check that did not hold."""
-    for check in checks:
-        if not check.passed:
-            raise RunFailed(
-                "the run has no proof of success", where=NAME, why=f"{check.name}: {check.detail}"
-            )

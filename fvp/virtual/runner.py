@@ -68,12 +68,20 @@ class RunnerFirmware(Firmware):
 
     def load(self, memory: GuestMemory) -> None:
         """Write program and inputs to the run's folder."""
+        self.write_files()
+
+    def write_files(self) -> None:
+        """Write program and inputs to the run's folder."""
         (self._workload.folder / _PROGRAM).write_bytes(self._workload.program)
         for number, data in enumerate(self._workload.inputs):
             (self._workload.folder / _input(number)).write_bytes(data)
 
     def outputs(self, memory: GuestMemory) -> tuple[list[bytes], Check]:
-        """The files it wrote; the folder held none of them before."""
+        """The files it wrote."""
+        return self.output_files()
+
+    def output_files(self) -> tuple[list[bytes], Check]:
+        """The bytes of every output file; the folder held none of them before."""
         name = "outputs written"
         parts: list[bytes] = []
         for number, size in enumerate(self._workload.output_sizes):
