@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""arm_executor_runner on the virtual Corstone: outputs equal to the host reference, and what it says when not."""
+"""arm_executor_runner on the virtual Corstone: outputs equal to the host reference, and what it says if not."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import re
 import struct
 from pathlib import Path
 
-import pytest
-
 import board_runs
+import pytest
 from board_runs import needs_runner
 
 pytestmark = needs_runner
@@ -90,7 +89,7 @@ def test_few_stops(tmp_path):
     assert run.stops < 130
 
 
-# --- refused, in one decoded line --------------------------------------------------------------------------------
+# --- refused, in one decoded line ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -177,7 +176,7 @@ def test_command_the_npu_refuses(tmp_path):
     _require_refused(run, INTERNAL, r"ethos-u: command parse error at byte \d+ .*STATUS [0-9a-f]{8}")
 
 
-# --- memory --------------------------------------------------------------------------------------------------------
+# --- memory --------------------------------------------------------------------------------------------
 
 
 def _with_temp_pool(size: int, folder: Path) -> Path:
