@@ -16,6 +16,8 @@ from npu.device import RegisterBlock
 from npu.errors import BusError, NpuError
 from npu.machine import RunResult
 from npu.registers import Cmd, Reg
+from npu.timing import Timing, TimingProfile, timing_profile
+from npu.timing.counters import TimingCounters
 
 _CHUNK_BITS = 16
 """log2 of the bytes copied from the guest at once."""
@@ -159,13 +161,15 @@ class RegionMemory:
 class NpuJob:
     """One executed command stream: host seconds, and its record or the reason why it failed.
 
-    `uncounted` names the PMU events that the driver had enabled and the model does not count.
+    `uncounted` names the PMU events that the driver had enabled and the model does not count; `timing` is
+    what it counted from.
     """
 
     seconds: float
     result: RunResult | None
     fault: NpuError | None
     uncounted: tuple[str, ...]
+    timing: Timing | None = None
 
 
 class EthosU:
@@ -175,11 +179,19 @@ class EthosU:
         config: which NPU.
         memory: what it reaches.
         interrupt: called with the level of the interrupt line after every access that may change it.
+        profile: tells the memory timing at the start of a job.
     """
 
-    def __init__(self, config: NpuConfig, memory: SystemMemory, interrupt: Callable[[bool], None]) -> None:
+    def __init__(
+        self,
+        config: NpuConfig,
+        memory: SystemMemory,
+        interrupt: Callable[[bool], None],
+        profile: Callable[[], TimingProfile] = lambda: timing_profile("none"),
+    ) -> None:
         self._memory, self._interrupt = memory, interrupt
-        self.block = RegisterBlock(config, memory.regions, memory.fetch)
+        self._counters = TimingCounters(config, profile)
+        self.block = RegisterBlock(config, memory.regions, memory.fetch, self._counters)
         self.jobs: list[NpuJob] = []
 
     def read(self, offset: int, size: int) -> int:
@@ -201,4 +213,7 @@ class EthosU:
         finally:
             self._memory.flush()
         seconds = time.perf_counter() - start
-        self.jobs.append(NpuJob(seconds, self.block.result, self.block.fault, self.block.pmu.unavailable))
+        block = self.block
+        self.jobs.append(
+            NpuJob(seconds, block.result, block.fault, block.pmu.unavailable, self._counters.timing)
+        )
