@@ -68,6 +68,7 @@ _HELIUM_LANES = 16
 _MAGIC = np.float32(3 << 22)  # float32 has no fraction bits here: adding it rounds to an integer
 _INT32 = -(1 << 31), (1 << 31) - 1
 _MAGIC_RANGE = float(1 << 22)
+_SUM_RANGE = float(1 << 74)
 
 
 def helium_quantize_per_tensor(
@@ -90,7 +91,8 @@ def helium_quantize_per_tensor(
     inverse = np.float32(1) / np.float32(scale)
     whole = flat.size - flat.size % _HELIUM_LANES
     narrowed = (_fused_round(flat[:whole], inverse) + zero_point).astype(np.int32).astype(np.int16)
-    rest = np.clip(np.rint(flat[whole:] * inverse), *_INT32).astype(np.int64) + zero_point
+    rounded = np.rint(flat[whole:] * inverse).astype(np.float64)  # which has both limits of int32
+    rest = np.clip(rounded, *_INT32).astype(np.int64) + zero_point
     rest = rest.astype(np.int32)  # the conversion saturates, the addition wraps
     codes = np.clip(np.concatenate([narrowed, rest]), low, high)
     inverse_order = [order.index(d) for d in range(x.ndim)]
@@ -101,10 +103,13 @@ def _fused_round(x: np.ndarray, inverse: np.float32) -> np.ndarray:
     """The integer in the bits of ``fma(x, inverse, _MAGIC)``, int64.
 
     The product of two float32 is exact in float64. Below 2^22 its nearest even integer is the answer; beyond,
-    the sum is exact in float64 too and its float32 bits are what the kernel reads.
+    the float32 bits of the sum are what the kernel reads. The sum is exact in float64 too up to 2^74, above
+    which all that is left of the addend is that it moves the product upwards, off a tie.
     """
     product = x.astype(np.float64) * np.float64(inverse)
-    bits = (product + np.float64(_MAGIC)).astype(np.float32).view(np.int32).astype(np.int64)
+    huge = np.abs(product) >= _SUM_RANGE
+    total = np.where(huge, np.nextafter(product, np.inf), product + np.float64(_MAGIC))
+    bits = total.astype(np.float32).view(np.int32).astype(np.int64)
     wrapped = bits - int(_MAGIC.view(np.int32))
     small = np.abs(product) < _MAGIC_RANGE
     return np.where(small, np.rint(np.where(small, product, 0)).astype(np.int64), wrapped)

@@ -3,6 +3,7 @@
 // order of operations of ExecuTorch's portable kernels.
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "runtime/kernels/loop.h"
@@ -119,27 +120,30 @@ struct Fmod {
     else return std::fmod(a, b);
   }
 };
+// ExecuTorch's kernel takes the sign of the divisor for floats only, and computes doubles in float.
 struct Remainder {
   template <class T>
   static T run(T a, T b, const T* params) {
-    const T rest = Fmod::run(a, b, params);
-    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+    if constexpr (std::is_same_v<T, double>) {
+      const float single = 0;
+      return static_cast<double>(run(static_cast<float>(a), static_cast<float>(b), &single));
+    } else {
+      const T rest = Fmod::run(a, b, params);
+      return !std::is_integral_v<T> && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+    }
   }
 };
 struct FloorDivide {
   template <class T>
   static T run(T a, T b, const T* params) {
+    const T rest = b == 0 ? T(0) : Fmod::run(a, b, params);
+    const T lower = rest != 0 && (rest < 0) != (b < 0) ? T(1) : T(0);
     if constexpr (std::is_integral_v<T>) {
-      const T rest = Fmod::run(a, b, params);
-      return DivideTruncate::run(a, b, params) - ((rest != 0 && (rest < 0) != (b < 0)) ? 1 : 0);
+      return DivideTruncate::run(a, b, params) - lower;
     } else {
-      if (b == 0) return a / b;
-      const T rest = std::fmod(a, b);
-      T quotient = (a - rest) / b;
-      if (rest != 0 && (b < 0) != (rest < 0)) quotient -= 1;
-      if (quotient == 0) return std::copysign(T(0), a / b);
-      const T floored = std::floor(quotient);
-      return quotient - floored > T(0.5) ? floored + 1 : floored;
+      if (b == 0) return std::signbit(a) ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
+      const T quotient = (a - rest) / b;
+      return lower != 0 ? quotient - 1 : quotient;
     }
   }
 };
@@ -147,13 +151,13 @@ struct FloorDivide {
 struct Maximum {
   template <class T>
   static T run(T a, T b, const T*) {
-    return a != a || a > b ? a : b;  // NaN wins
+    return a != a || !(a < b || b != b) ? a : b;  // NaN wins; of two zeros the first
   }
 };
 struct Minimum {
   template <class T>
   static T run(T a, T b, const T*) {
-    return a != a || a < b ? a : b;
+    return a != a || !(b < a || b != b) ? a : b;
   }
 };
 struct Power {

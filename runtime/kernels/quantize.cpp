@@ -64,16 +64,6 @@ void dequantize_row(void* context, uint8_t* const* data, const ptrdiff_t* stride
   }
 }
 
-// The per-channel kernel of int8 tensors multiplies in double.
-void dequantize_row_in_double(void* context, uint8_t* const* data, const ptrdiff_t* stride, size_t count) {
-  const Quantization& q = *static_cast<const Quantization*>(context);
-  for (size_t i = 0; i < count; i++) {
-    const ptrdiff_t at = static_cast<ptrdiff_t>(i);
-    const int64_t code = load<int64_t>(q.from, data[1] + at * stride[1]);
-    store<double>(q.to, data[0] + at * stride[0], static_cast<double>(code - q.zero_point) * q.scale);
-  }
-}
-
 bool is_code(ScalarType type) {
   return type == ScalarType::Byte || type == ScalarType::Char || type == ScalarType::Short ||
          type == ScalarType::UInt16 || type == ScalarType::Int;
@@ -160,9 +150,7 @@ Error per_channel(KernelContext& context, Span<EValue*> args, size_t out_index, 
     return context.fail(Error::InvalidArgument, "%zu scales for %zu channels", scales.numel(), channels);
   }
   ARMDEPLOY_TRY(resize_like(context, out, input));
-  const RowFn dequantize =
-      input.dtype == ScalarType::Char && input.contiguous() ? dequantize_row_in_double : dequantize_row;
-  const RowFn row = !quantize                            ? dequantize
+  const RowFn row = !quantize                            ? dequantize_row
                     : input.dtype == ScalarType::Double ? quantize_row<double>
                                                         : quantize_row<float>;
   for (size_t channel = 0; channel < channels; channel++) {

@@ -49,7 +49,7 @@ struct Absolute {
   template <class T>
   static T run(T x, const T* params) {
     if constexpr (std::is_integral_v<T>) return x < 0 ? Negate::run(x, params) : x;
-    else return std::fabs(x);
+    else return x < 0 ? -x : x;  // -0 stays
   }
 };
 
@@ -61,11 +61,11 @@ struct Absolute {
     }                                                          \
   };
 OPERATOR(Sign, x != x ? x : T((x > 0) - (x < 0)))
-OPERATOR(Relu, x != x || x > 0 ? x : T(0))
+OPERATOR(Relu, x < 0 ? T(0) : x)
 OPERATOR(BitwiseNot, ~x)
 OPERATOR(LogicalNot, x == 0)
 OPERATOR(IsNan, x != x)
-OPERATOR(IsInf, x == std::numeric_limits<T>::infinity() || x == -std::numeric_limits<T>::infinity())
+OPERATOR(IsInf, !std::is_integral_v<T> && (x == std::numeric_limits<T>::infinity() || x == -std::numeric_limits<T>::infinity()))
 OPERATOR(Identity, x)
 OPERATOR(Floor, std::floor(x))
 OPERATOR(Ceil, std::ceil(x))
@@ -94,13 +94,21 @@ OPERATOR(Tanh, std::tanh(x))
 OPERATOR(Asinh, std::asinh(x))
 OPERATOR(Acosh, std::acosh(x))
 OPERATOR(Atanh, std::atanh(x))
-OPERATOR(Clamp, x < params[0] ? params[0] : x > params[1] ? params[1] : x)
 OPERATOR(LeakyRelu, x >= 0 ? x : x * params[0])
 OPERATOR(Elu, x <= 0 ? std::expm1(x * params[2]) * (params[0] * params[1]) : x * params[1])
 OPERATOR(Logit, std::log(x / (T(1) - x)))
 OPERATOR(GeluErf, T(0.5) * x * (T(1) + std::erf(x * T(0.70710678118654752440))))
 OPERATOR(GeluTanh, T(0.5) * x * (T(1) + std::tanh(T(0.79788456080286535588) * (x + T(0.044715) * (x * x * x)))))
 #undef OPERATOR
+
+// The upper bound wins when the bounds cross.
+struct Clamp {
+  template <class T>
+  static T run(T x, const T* params) {
+    const T raised = x < params[0] ? params[0] : x;
+    return raised > params[1] ? params[1] : raised;
+  }
+};
 
 struct LogitClamped {
   template <class T>
@@ -197,6 +205,16 @@ Error clamp_by_tensors(KernelContext& context, Span<EValue*> args) {
   return context.fail(Error::InvalidArgument, "neither a lower nor an upper bound");
 }
 
+// The coefficients are not rounded to a half type of the tensor.
+Error elu(KernelContext& context, Span<EValue*> args) {
+  const Tensor& self = *args[0]->t;
+  if (!is_floating(self.dtype) || !is_floating(args[4]->t->dtype)) {
+    return context.fail(Error::InvalidArgument, "needs tensors of floats");
+  }
+  const ScalarType common = self.dtype == ScalarType::Double ? ScalarType::Double : ScalarType::Float;
+  return map(context, {float_rows<Elu, 1>, common, {&self}, 1, {args[1], args[2], args[3]}, 3}, *args[4]->t);
+}
+
 Error gelu(KernelContext& context, Span<EValue*> args) {
   const char* approximate = args[1]->s.data;
   const bool exact = strcmp(approximate, "none") == 0;
@@ -231,7 +249,9 @@ KEEP(abs, (any_rows<Absolute, 1>))
 KEEP(neg, (any_rows<Negate, 1>))
 KEEP(sign, (any_rows<Sign, 1>))
 KEEP(relu, (any_rows<Relu, 1>))
-KEEP(bitwise_not, (integer_rows<BitwiseNot, 1>))
+KERNEL(aten_bitwise_not_out, "TT",
+       keep(context, args, args[0]->t->dtype == ScalarType::Bool ? integer_rows<LogicalNot, 1> : integer_rows<BitwiseNot, 1>,
+            0, 1))
 KEEP(floor, rounding_rows<Floor>)
 KEEP(ceil, rounding_rows<Ceil>)
 KEEP(trunc, rounding_rows<Truncate>)
@@ -261,6 +281,7 @@ FLOAT(acosh, Acosh)
 FLOAT(atanh, Atanh)
 KERNEL(aten_logical_not_out, "TT", predicate(context, args, any_rows<LogicalNot, 1>))
 KERNEL(aten_isnan_out, "TT", predicate(context, args, any_rows<IsNan, 1>))
+KERNEL(aten_isinf_out, "TT", predicate(context, args, any_rows<IsInf, 1>))
 KERNEL(aten_leaky_relu_out, "TST", keep(context, args, float_rows<LeakyRelu, 1>, 1, 2))
 KERNEL(aten_hardtanh_out, "TSST", keep(context, args, any_rows<Clamp, 1>, 2, 3))
 KERNEL(aten_clamp_out, "TssT", clamp(context, args))
@@ -271,6 +292,6 @@ KERNEL(aten_masked_fill_Scalar_out, "TTST", masked_fill(context, args))
 KERNEL(aten_logit_out, "TsT",
        args[1]->is_none() ? to_float(context, args, float_rows<Logit, 1>, 0, 2)
                           : to_float(context, args, float_rows<LogitClamped, 1>, 1, 2))
-KERNEL(aten_elu_out, "TSSST", keep(context, args, float_rows<Elu, 1>, 3, 4))
+KERNEL(aten_elu_out, "TSSST", elu(context, args))
 
 }  // namespace armdeploy::kernels
