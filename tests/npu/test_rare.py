@@ -172,6 +172,25 @@ def test_scaled_add_on_u55(mode: isa.OperandScale, dtype: str) -> None:
     assert program.get(TARGET, a.shape, dtype).ravel().tolist() == want
 
 
+def test_exchanged_operands_are_exchanged_before_scaling_on_u55() -> None:
+    """IFM2 is then the first operand, with its 16-bit scale OPA, and the one subtracted from."""
+    a, b = (RNG.integers(-40, 40, (2, 3, 16)).astype("i1") for _ in range(2))
+    program = Program(Family.U55)
+    for name, offset, array in (("IFM", SOURCE, a), ("IFM2", SECOND, b)):
+        program.put(offset, array)
+        program.feature_map(name, offset, array.shape, "i1")
+    program("IFM2_BROADCAST", reversed_operands=1)
+    program.feature_map("OFM", TARGET, a.shape, "i1", scale_mode=isa.ScaleMode.GLOBAL)
+    program("OPA_SCALE", scale=2, shift=0)
+    program("OPB_SCALE", scale=1)
+    program("OFM_SCALE", scale=1, shift=0)
+    program("ACTIVATION_MIN", -128 & 0xFFFF)
+    program("ACTIVATION_MAX", 127)
+    program("OP_ELEMENTWISE", Mode.SUB)
+    program.run()
+    np.testing.assert_array_equal(program.get(TARGET, a.shape, "i1"), 2 * b - a)
+
+
 def test_product_of_32_bits_takes_the_shift_alone() -> None:
     a, b = (RNG.integers(-30000, 30000, (2, 3, 5)).astype(np.int32) for _ in range(2))
     program = Program(Family.U85)
