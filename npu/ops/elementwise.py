@@ -34,6 +34,8 @@ _SCALED_INPUTS = {
 def execute(run: Execution, op: Operation) -> int:
     """All modes, row block by row block."""
     mode = op.command.mode(Mode)
+    if mode > Mode.SHL and op.family is not Family.U85:
+        raise NotModelled(f"elementwise mode {mode.name} on {op.family.name}")
     operands = _operands(run, op, mode)
     height, width, depth = op.ofm_shape
     scales = ChannelScales.uniform(_output_scale(run, op, mode))

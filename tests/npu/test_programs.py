@@ -291,6 +291,16 @@ def test_reserved_mode() -> None:
     refused(program, NotModelled, "mode 63")
 
 
+@pytest.mark.parametrize("mode", [Mode.LSR, Mode.DIV, Mode.CMP_EQ, Mode.AND])
+def test_modes_that_u55_lacks(mode: Mode) -> None:
+    program = Program(Family.U55)
+    program.feature_map("OFM", TARGET, (1, 1, 1), "i1")
+    program.feature_map("IFM", SOURCE, (1, 1, 1), "i1")
+    program.feature_map("IFM2", INDEX, (1, 1, 1), "i1")
+    program("OP_ELEMENTWISE", mode)
+    refused(program, NotModelled, f"{mode.name} on U55")
+
+
 def test_reserved_bits() -> None:
     program = Program(Family.U85)
     program("IFM_REGION", 1)
