@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
@@ -157,14 +158,19 @@ def _run(command: Sequence[str], folder: Path) -> None:
         return
     if command[0] == "cmake":
         (folder / "build.ninja").unlink(missing_ok=True)
-    text = result.stdout.decode("utf-8", "replace")
+    text = _unwrapped(result.stdout.decode("utf-8", "replace"))
+    if line := _find(text, "unknown memory mode"):
+        raise UsageError("the runner cannot be built like that", where=NAME, why=line)
     if line := _find(text, "no kernel for ", "does not fit", "are in no memory"):
         raise CompileError("the program does not go into the runner", where=NAME, why=line)
-    why = (
-        _find(text, "error:", "undefined reference", "Error")
-        or f"{command[0]} ended with {result.returncode}"
-    )
+    why = _find(text, "CMake Error", "error:", "undefined reference")
+    why = why or f"{command[0]} ended with {result.returncode}"
     raise EnvironmentError_("the runner does not build", where=NAME, why=why, hint=f"see {log}")
+
+
+def _unwrapped(text: str) -> str:
+    """CMake's errors in one line each; it breaks and indents them."""
+    return re.sub(r"(?<=\S)\n+  (?=\S)", " ", text)
 
 
 def _find(text: str, *marks: str) -> str | None:

@@ -260,5 +260,5 @@ def test_pools_that_do_not_fit_are_a_compile_error():
 
 @needs_runner
 def test_unknown_memory_mode_ends_the_build():
-    with pytest.raises(EnvironmentError_, match="unknown memory mode 'Nowhere'"):
+    with pytest.raises(UsageError, match="unknown memory mode 'Nowhere'; known: Sram_Only, Shared_Sram"):
         runner_build.build(RunnerBuild("corstone-320", "Nowhere"))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Firmware that faults: the handler's report, decoded, and the exit status.
 
-Not among them, for QEMU's user mode cannot show them: a division by zero (it gives 0, as without the trap) and
-a branch to Arm state (the handler would have to be entered in Thumb state again).
+Not among them, for QEMU's user mode cannot show them: a division by zero (it gives 0, as without the trap)
+and a branch to Arm state (the handler would have to be entered in Thumb state again).
 """
 
 from __future__ import annotations

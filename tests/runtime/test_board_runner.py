@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""arm_executor_runner on the virtual Corstone: outputs equal to the host reference, and what it says if not."""
+"""arm_executor_runner on the virtual Corstone: outputs equal to the host reference, or one clear line."""
 
 from __future__ import annotations
 
