@@ -11,6 +11,7 @@ set(ET_ATOL 0.01 CACHE STRING "Absolute tolerance of a bundled program's outputs
 set(ET_RTOL 0.01 CACHE STRING "Relative tolerance of a bundled program's outputs")
 set(EXECUTORCH_SELECT_OPS_MODEL "" CACHE STRING
     "Programs whose operators are linked in (default: ET_PTE_FILE_PATH; with neither, every kernel)")
+set(EXECUTORCH_SELECT_OPS_LIST "" CACHE STRING "Operators that are linked in besides, by name, with commas between")
 set(MEMORY_MODE "" CACHE STRING "Vela's memory mode: Sram_Only, Shared_Sram, Dedicated_Sram[_256KB|_384KB|_512KB]")
 set(ET_ARM_BAREMETAL_METHOD_ALLOCATOR_POOL_SIZE 0x1800000 CACHE STRING "Bytes for a method and its planned memory")
 set(ET_ARM_BAREMETAL_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE "" CACHE STRING "Bytes for the NPU's scratch and kernels")
@@ -28,7 +29,7 @@ if(NOT EXISTS ${BOARD_FILE})
   message(FATAL_ERROR "unknown board ${BOARD}; there are: ${boards}")
 endif()
 
-# Upstream's defaults: a mode by NPU, and a scratch of 2 MiB in SRAM or 64 MiB in external memory.
+# Upstream's modes by NPU; its scratch of 64 MiB in external memory, or else all of the SRAM.
 if(MEMORY_MODE)
   set(memory_mode ${MEMORY_MODE})
 elseif(BOARD STREQUAL "corstone-320")
@@ -41,7 +42,7 @@ if(ET_ARM_BAREMETAL_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE)
 elseif(memory_mode MATCHES "^Dedicated")
   set(temp_pool 0x4000000)
 else()
-  set(temp_pool 0x200000)
+  set(temp_pool 0)
 endif()
 
 # --- generated: board header, linker script, kernel registration ------------------------------------------------
@@ -60,13 +61,19 @@ function(generate what)
 endfunction()
 
 set(KERNEL_TABLE ${ARMDEPLOY_ROOT}/runtime/kernels/kernels.json)
-set(selection --all)
+set(selection "")
 set(selected ${EXECUTORCH_SELECT_OPS_MODEL})
 if(NOT selected AND ET_PTE_FILE_PATH)
   set(selected ${ET_PTE_FILE_PATH})
 endif()
 if(selected)
-  set(selection --pte ${selected})
+  list(APPEND selection --pte ${selected})
+endif()
+if(EXECUTORCH_SELECT_OPS_LIST)
+  list(APPEND selection --operators ${EXECUTORCH_SELECT_OPS_LIST})
+endif()
+if(NOT selection)
+  set(selection --all)
 endif()
 generate("the selection of kernels" ${CMAKE_CURRENT_SOURCE_DIR}/tools/select_kernels.py ${selection}
   --table ${KERNEL_TABLE} --output ${BOARD_FOLDER}/kernels.cpp --sources-output ${BOARD_FOLDER}/kernels.cmake)

@@ -106,7 +106,7 @@ def place_pools(board: Board, memory_mode: str, sizes: Mapping[str, int]) -> tup
     A temp pool that is bigger than the SRAM goes to external memory in every mode.
 
     Args:
-        sizes: bytes of "file", "method", "temp" and "fast"; 0 for "fast" is all of the SRAM.
+        sizes: bytes of "file", "method", "temp" and "fast"; for the one that is in SRAM, 0 is all of it.
 
     Raises:
         BoardError: no such memory mode.
@@ -120,7 +120,7 @@ def place_pools(board: Board, memory_mode: str, sizes: Mapping[str, int]) -> tup
         Pool("fast", sram, (sizes["fast"] or sram.size) if dedicated else 0),
         Pool("file", board.memory("model"), sizes["file"]),
         Pool("method", external, sizes["method"]),
-        Pool("temp", temp, sizes["temp"]),
+        Pool("temp", temp, sizes["temp"] or temp.size),
     )
 
 

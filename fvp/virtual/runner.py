@@ -58,7 +58,8 @@ class RunnerFirmware(Firmware):
             EnvironmentError_, CompileError: see `runner_build.build`.
         """
         family = next(family for family, name in cls.boards.items() if name == board.name)
-        return cls(board, workload, runner_build.for_family(family, workload.memory_mode))
+        scratch = runner_build.scratch_bytes(workload.program)
+        return cls(board, workload, runner_build.for_family(family, workload.memory_mode, scratch))
 
     def semihosting(self) -> Settings:
         """Its command line, and the run's folder for its files."""

@@ -18,8 +18,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from fvp.virtual.boards import BOARDS, KIB, MIB
 from fvp.virtual.tools import cache_dir
 from npu.config import Family
+from npu.container import parse_velabin
+from report import pte
 from report.errors import CompileError, EnvironmentError_, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,9 +88,35 @@ class RunnerBuild:
         return cache_dir() / "runner" / f"{self.board}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
-def for_family(family: Family, memory_mode: str | None = None) -> RunnerBuild:
-    """The runner with every kernel for the usual board of a family."""
-    return RunnerBuild(BOARD_OF[family], memory_mode or MEMORY_MODES[family])
+_TEMP_POOL = "ET_ARM_BAREMETAL_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE"
+_BIG_POOL = 64 * MIB
+_KERNEL_BYTES = 64 * KIB
+"""What kernels may need of the temp pool; they and the NPU use it in turn."""
+
+
+def for_family(family: Family, memory_mode: str | None = None, scratch: int = 0) -> RunnerBuild:
+    """The runner with every kernel for the usual board of a family.
+
+    Args:
+        scratch: bytes of NPU scratch that must fit; more than the SRAM has goes to external memory, so that a
+            program which is too big for the board's SRAM can still be run and looked at.
+    """
+    board, mode = BOARD_OF[family], memory_mode or MEMORY_MODES[family]
+    sram = next(memory.size for memory in BOARDS[board].memories if memory.name == "sram")
+    too_big = not mode.startswith("Dedicated") and scratch + _KERNEL_BYTES > sram
+    return RunnerBuild(board, mode, options={_TEMP_POOL: hex(_BIG_POOL)} if too_big else {})
+
+
+def scratch_bytes(program: bytes) -> int:
+    """Bytes of scratch of the program's biggest Ethos-U delegate; 0 without one.
+
+    Raises:
+        report.pte.PteError: no readable program.
+        npu.errors.ContainerError: a delegate is damaged.
+    """
+    parsed = pte.parse(program, NAME)
+    blobs = [d.blob for m in parsed.methods for d in m.delegates if d.backend == "EthosUBackend"]
+    return max((parse_velabin(blob, parsed.named_data).scratch_size for blob in blobs), default=0)
 
 
 def missing_tools() -> str | None:

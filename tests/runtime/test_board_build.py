@@ -262,3 +262,16 @@ def test_pools_that_do_not_fit_are_a_compile_error():
 def test_unknown_memory_mode_ends_the_build():
     with pytest.raises(UsageError, match="unknown memory mode 'Nowhere'; known: Sram_Only, Shared_Sram"):
         runner_build.build(RunnerBuild("corstone-320", "Nowhere"))
+
+
+def test_scratch_that_the_sram_cannot_hold_goes_to_external_memory():
+    mib = 1 << 20
+    pool = "ET_ARM_BAREMETAL_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE"
+    assert runner_build.for_family(Family.U55, None, mib).options == {}
+    assert runner_build.for_family(Family.U55, None, 2 * mib).options == {pool: hex(64 * mib)}
+    assert runner_build.for_family(Family.U85, "Sram_Only", 2 * mib).options == {}
+    assert runner_build.for_family(Family.U85, "Dedicated_Sram", 32 * mib).options == {}
+
+
+def test_scratch_of_a_program_is_its_biggest_delegate():
+    assert runner_build.scratch_bytes((PROGRAMS / "two_u55_128.pte").read_bytes()) == 704
