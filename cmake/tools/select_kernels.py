@@ -77,8 +77,8 @@ def read_table(path: Path) -> Table:
     return table
 
 
-def operators_of(programs: Iterable[Path]) -> dict[str, list[Path]]:
-    """Operators that the .pte or .bpte files call, each with the files that do, in order of name.
+def operators_of(programs: Iterable[Path], listed: Iterable[str] = ()) -> dict[str, list[Path]]:
+    """Operators that the .pte or .bpte files call, each with the files that do, and those listed by name.
 
     Raises:
         report.pte.PteError: a file is not a readable program.
@@ -89,6 +89,8 @@ def operators_of(programs: Iterable[Path]) -> dict[str, list[Path]]:
         calls = {i.operator for m in methods for i in m.instructions if isinstance(i, pte.KernelCall)}
         for operator in calls:
             users.setdefault(operator, []).append(path)
+    for operator in listed:
+        users.setdefault(operator, []).append(Path("--operators"))
     return dict(sorted(users.items()))
 
 
@@ -162,19 +164,22 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Arguments of the command line.
 
     Raises:
-        UsageError: neither or both of --pte and --all.
+        UsageError: --all beside a selection, or neither.
     """
     parser = Parser(prog="select_kernels.py", description=__doc__.splitlines()[0])
     parser.add_argument("--table", type=Path, default=DEFAULT_TABLE, metavar="FILE", help="kernels.json")
     parser.add_argument(
         "--pte", type=Path, nargs="+", action="extend", default=[], metavar="FILE", help="programs to serve"
     )
+    parser.add_argument(
+        "--operators", default="", metavar="LIST", help="operators to serve, by name, with commas between"
+    )
     parser.add_argument("--all", action="store_true", help="every kernel of the table")
     parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="registration to write")
     parser.add_argument("--sources-output", type=Path, metavar="FILE", help="CMake list of sources to write")
     arguments: argparse.Namespace = parser.parse_args(argv)
-    if bool(arguments.pte) == arguments.all:
-        raise UsageError("give either --pte FILE… or --all")
+    if bool(arguments.pte or arguments.operators) == arguments.all:
+        raise UsageError("give either --pte FILE… and --operators LIST, or --all")
     return arguments
 
 
@@ -182,7 +187,9 @@ def run(argv: Sequence[str] | None = None) -> int:
     """Write what the command line asks for; 0."""
     arguments = parse(argv)
     table = read_table(arguments.table)
-    kernels = list(table.kernels.values()) if arguments.all else select(table, operators_of(arguments.pte))
+    listed = [name for name in arguments.operators.split(",") if name]
+    wanted = {} if arguments.all else operators_of(arguments.pte, listed)
+    kernels = list(table.kernels.values()) if arguments.all else select(table, wanted)
     write_if_changed(arguments.output, registration(kernels))
     if arguments.sources_output:
         write_if_changed(arguments.sources_output, cmake_list(sources(table, kernels), kernels))

@@ -187,5 +187,12 @@ def test_summary_counts_and_lists_what_is_not_good() -> None:
     assert json.loads(json.dumps(made)) == made
 
 
+def test_ordinary_runner_is_bounded_as_upstreams() -> None:
+    operators = run.boundary_operators()
+    assert "quantized_decomposed::quantize_per_tensor.out" in operators
+    assert "cortex_m::quantize_per_tensor.out" in operators
+    assert not [name for name in operators if name.startswith("aten::")]
+
+
 def test_suite_is_the_installed_one() -> None:
     assert (worker.suite() / "runner_utils.py").is_file() and str(worker.suite()).startswith(sys.prefix)
