@@ -9,8 +9,9 @@ TOOLS=${ARMDEPLOY_TOOLS:-.tools}
 PYTHON=${PYTHON:-python3}
 QEMU_SUITE=trixie-backports # the first Debian suite whose static qemu-user is 11.1 or newer
 FIRMWARE_WHEEL=mlia-ethos-u==0.1.0
+LITERT_WHEEL=ai-edge-litert==1.2.0 # later releases round FULLY_CONNECTED differently
 EXTRA=""
-WITH_QEMU=1 WITH_FIRMWARE=1 WITH_TOOLCHAIN=1 WITH_FVPS=0
+WITH_QEMU=1 WITH_FIRMWARE=1 WITH_TOOLCHAIN=1 WITH_FVPS=0 WITH_LITERT=0
 TOOLCHAIN_PACKAGES="gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib g++ cmake ninja-build
     flatbuffers-compiler libflatbuffers-dev"
 EULA=${ARM_FVP_INSTALL_I_AGREE_TO_THE_CONTAINED_EULA:-False}
@@ -30,6 +31,7 @@ that build the project's own firmware: arm-none-eabi-gcc, cmake, ninja, flatc.
   --disable-baremetal-toolchain  install no Debian package
   --disable-qemu                 do not fetch qemu-arm (then only --platform host runs)
   --disable-ethos-u-deps         do not fetch Arm's prebuilt firmware (likewise)
+  --enable-litert                also make .tools/litert with LiteRT, the reference of verify for .tflite files
   --python PROGRAM               Python >= 3.10 to make .venv with (default: python3)
   --enable-fvps                  also fetch Arm's Corstone-300 and Corstone-320 FVPs from Arm (x86-64 and AArch64
                                  Linux), for --platform fvp; needs --i-agree-to-the-contained-eula
@@ -48,6 +50,7 @@ while [ $# -gt 0 ]; do
         --setup-test-dependency) EXTRA="[dev]" ;;
         --enable-baremetal-toolchain) WITH_TOOLCHAIN=2 ;;
         --disable-baremetal-toolchain) WITH_TOOLCHAIN=0 ;;
+        --enable-litert) WITH_LITERT=1 ;;
         --disable-qemu) WITH_QEMU=0 ;;
         --disable-ethos-u-deps) WITH_FIRMWARE=0 ;;
         --python) shift; PYTHON=${1:?--python needs a program} ;;
@@ -153,6 +156,14 @@ install_toolchain() {
     { apt-get -qq update && DEBIAN_FRONTEND=noninteractive $line; } >/dev/null || die "apt failed: $line"
 }
 
+install_litert() { # in an environment of its own: it and this project pin different NumPy releases
+    [ -x "$TOOLS/litert/bin/python" ] && { say "LiteRT is there"; return; }
+    say "installing $LITERT_WHEEL into $TOOLS/litert"
+    "$PYTHON" -m venv "$TOOLS/litert" &&
+        "$TOOLS/litert/bin/python" -m pip install --quiet --disable-pip-version-check "$LITERT_WHEEL" ||
+        { rm -rf "$TOOLS/litert"; die "pip could not install $LITERT_WHEEL"; }
+}
+
 fvp_package() { # sub-folder, file name and MD5 of a board's FVP for this machine, as Arm and ExecuTorch publish them
     case $1-$(uname -m) in
         300-x86_64) echo Corstone-300 FVP_Corstone_SSE-300_11.27_42_Linux64.tgz 0dc9538041296b8d479249e6fa5aab74 ;;
@@ -194,4 +205,5 @@ install_python_packages
 [ $WITH_QEMU = 0 ] || install_qemu
 [ $WITH_FIRMWARE = 0 ] || install_firmware
 [ $WITH_TOOLCHAIN = 0 ] || install_toolchain
+[ $WITH_LITERT = 0 ] || install_litert
 say "done; next: ./fvp/run.sh"

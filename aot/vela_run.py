@@ -84,7 +84,7 @@ def _working_folder(folder: Path) -> Iterator[Path]:
     work = Path(tempfile.mkdtemp(prefix="vela_"))
     printed = Captured()
     try:
-        with quiet() as printed, open(1, "w", closefd=False) as stdout, contextlib.redirect_stdout(stdout):
+        with quiet() as printed:
             yield work
     except (Exception, SystemExit) as error:
         raise CompileError(

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import bisect
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from report import pte
+from report import pte, vela_debug
 from report.tflite import TfliteModel, TfliteTensor
 from report.vela_debug import QueuedOperation
 
@@ -105,17 +104,14 @@ def attach_origins(
     """`network` (of `npu.listing`) with the TOSA operator, module and line of each operation.
 
     Args:
-        queue: Vela's account, by offset from the first register command; an operation belongs to the first
-            entry that is not before it.
+        queue: Vela's account, by offset from the first register command.
         origins: of the compile report: index, tosa, operator, module_path and line of each TOSA operator.
     """
-    ends = sorted(queue)
     by_index = {origin["index"]: origin for origin in origins}
     first = network["stream"]["first_command"]
     operations = []
     for operation in network["operations"]:
-        position = bisect.bisect_left(ends, operation["offset"] - first)
-        queued = queue[ends[position]] if position < len(ends) else None
+        queued = vela_debug.at(queue, operation["offset"] - first)
         operations.append({**operation, **_origin(queued, by_index)})
     return {**network, "operations": operations}
 

@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 
 
 class Captured:
@@ -18,7 +18,7 @@ class Captured:
 
 @contextmanager
 def quiet() -> Iterator[Captured]:
-    """Redirect file descriptors 1 and 2 to a file, for libraries that print from C or C++.
+    """Redirect file descriptors 1 and 2, and Python's standard output, for libraries that print.
 
     Process wide: a thread that prints meanwhile is captured as well.
     """
@@ -30,7 +30,8 @@ def quiet() -> Iterator[Captured]:
         os.dup2(sink.fileno(), 1)
         os.dup2(sink.fileno(), 2)
         try:
-            yield captured
+            with open(1, "w", closefd=False) as stdout, redirect_stdout(stdout):
+                yield captured
         finally:
             sys.stdout.flush()
             sys.stderr.flush()

@@ -8,6 +8,7 @@ kind and place in the input file) and ``perf`` (the name of its result, Vela's e
 
 from __future__ import annotations
 
+import bisect
 import csv
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
@@ -48,6 +49,13 @@ def read(path: Path) -> dict[int, QueuedOperation]:
     except (OSError, ElementTree.ParseError, KeyError, ValueError) as error:
         why = f"{type(error).__name__}: {error}"
         raise UsageError("damaged Vela debug database", where=str(path), why=why) from error
+
+
+def at(queue: Mapping[int, QueuedOperation], offset: int) -> QueuedOperation | None:
+    """What the operation command at `offset` was made for: the first entry that is not before it."""
+    ends = sorted(queue)
+    position = bisect.bisect_left(ends, offset)
+    return queue[ends[position]] if position < len(ends) else None
 
 
 def _rows(text: str) -> list[dict[str, str]]:

@@ -11,7 +11,6 @@ import jsonschema
 import numpy as np
 import pytest
 
-from armdeploy.main import main
 from fvp import inference
 from fvp.host.platform import HostPlatform
 from fvp.inference import Request, infer
@@ -19,15 +18,6 @@ from fvp.platform import Check, Outcome
 from report import compile_report
 from report.errors import EnvironmentError_, UsageError
 from report.record import SCHEMA_PATH
-
-TARGETS = ("ethos-u85-256", "ethos-u65-512")
-
-
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("compiled")
-    assert main(["compile", "-m", "two_conv", "-t", ",".join(TARGETS), "-o", str(folder)]) == 0
-    return folder
 
 
 @pytest.fixture

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``armdeploy verify``: exact networks pass, a planted fault is found, named and located."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from armdeploy.main import main
+from fvp import litert
+from fvp.verify import TosaOracle, seeded_inputs, verify
+from npu.config import NpuConfig, from_config_word
+from npu.container import VelaBin, parse_velabin
+from npu.machine import Npu, _regions
+from npu.memory import ArrayMemory
+from npu.operation import Operation
+from npu.stream import encode_all, parse
+from npu.walk import walk
+from npu.writer import last_writer
+from report import pte
+
+MODELS = Path(__file__).parents[3] / "shared" / "data" / "tflite"
+
+
+@pytest.fixture(params=["ethos-u85-256", "ethos-u65-512"])
+def network(request: pytest.FixtureRequest, compiled: Path) -> tuple[VelaBin, TosaOracle]:
+    """A compiled network and the oracle of its graph."""
+    stem = f"two_conv_arm_delegate_{request.param}"
+    delegate = pte.load(compiled / f"{stem}.pte").method().delegates[0]
+    oracle = TosaOracle(compiled / f"{stem}_artifacts" / "delegate_0" / "out.tosa")
+    return parse_velabin(delegate.blob), oracle
+
+
+def test_a_compiled_network_is_exact(network: tuple[VelaBin, TosaOracle], tmp_path: Path) -> None:
+    vela, oracle = network
+    sets = [seeded_inputs(oracle.inputs, seed) for seed in range(4)]
+    result = verify(vela, oracle, sets, tmp_path)
+    assert (result.cases, result.mismatches) == (4, ()) and result.elements == 4 * 8 * 14 * 14
+
+
+def test_a_changed_bias_is_found_and_located(network: tuple[VelaBin, TosaOracle], tmp_path: Path) -> None:
+    vela, oracle = network
+    family = _config(vela).family
+    damaged = bytearray(vela.weight_data)
+    damaged[_last_scale(vela)] ^= 0x55
+    changed = dataclasses.replace(vela, weight_data=bytes(damaged))
+    result = verify(changed, oracle, [seeded_inputs(oracle.inputs, 0)], tmp_path)
+    (mismatch,) = result.mismatches
+    index, spec = mismatch.difference.index, vela.outputs[0]
+    address = spec.offset + int(np.ravel_multi_index(index, oracle.outputs[0].shape))
+    step = last_writer(parse(vela.cmd_data), family, spec.region, address)
+    assert step is not None and (mismatch.operation, mismatch.offset) == (
+        step.command.name,
+        step.command.offset,
+    )
+    assert mismatch.difference.actual != mismatch.difference.expected
+
+
+def _config(vela: VelaBin) -> NpuConfig:
+    return from_config_word(parse(vela.cmd_data).config_word)
+
+
+def _last_scale(vela: VelaBin) -> int:
+    """Offset in the constants of a byte of the last convolution's first bias."""
+    stream = parse(vela.cmd_data)
+    works = [s.work for s in walk(stream.commands, _config(vela).family)]
+    convolutions = [w for w in works if isinstance(w, Operation) and w.command.name == "OP_CONV"]
+    assert convolutions[-1].weights is not None
+    base, _ = convolutions[-1].weights.scale_streams[0]
+    region = convolutions[-1].weights.scale_region
+    if region == 0:
+        return base
+    copies = [w for w in works if not isinstance(w, Operation) and w.destination.address == base]
+    return copies[-1].source.address
+
+
+def test_the_last_writer_is_the_operation_that_changes_the_byte(network: tuple[VelaBin, TosaOracle]) -> None:
+    """The machine run up to and including an operation writes a byte that it does not write before."""
+    vela, _ = network
+    config = _config(vela)
+    stream, spec = parse(vela.cmd_data), vela.outputs[0]
+    for address in (spec.offset, spec.offset + spec.size // 2, spec.offset + spec.size - 1):
+        step = last_writer(stream, config.family, spec.region, address)
+        assert step is not None
+        assert _writes(vela, step.command.offset, address, inclusive=True)
+        assert not _writes(vela, step.command.offset, address, inclusive=False, after=True)
+
+
+def _writes(vela: VelaBin, offset: int, address: int, *, inclusive: bool, after: bool = False) -> bool:
+    """Whether the byte, filled with two patterns, is the same after the operations chosen."""
+    stream = parse(vela.cmd_data)
+    config = _config(vela)
+    operations = [c for c in stream.commands if c.spec.is_operation and c.name != "OP_STOP"]
+    kept = [
+        c
+        for c in stream.commands
+        if c not in operations or (c.offset > offset if after else c.offset == offset and inclusive)
+    ]
+    values = []
+    for pattern in (0x5A, 0xA5):
+        regions = _regions(vela)
+        regions[1][:] = 0
+        regions[1][address] = pattern
+        Npu(config).run_commands(encode_all(kept), ArrayMemory(regions))
+        values.append(int(regions[1][address]))
+    return values[0] == values[1]
+
+
+@pytest.mark.parametrize("words", [["--count", "2"], ["--count", "1", "--json"]])
+def test_the_command_compiles_executes_and_compares(
+    compiled: Path, capsys: pytest.CaptureFixture, words: list[str]
+) -> None:
+    graph = compiled / "two_conv_arm_delegate_ethos-u85-256_artifacts" / "delegate_0" / "out.tosa"
+    assert main(["verify", str(graph), "-t", "ethos-u55-128", *words]) == 0
+    text = capsys.readouterr().out
+    if "--json" in words:
+        assert json.loads(text)["result"] == "exact"
+    else:
+        assert "ethos-u55-128 against tosa_reference_model: 2 sets" in text and "verify: exact" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["absent.tosa"], 2, "no such file"),
+        (["model.onnx"], 2, "no reference for .onnx files"),
+        (["README.md"], 2, "no reference for .md files"),
+        (["absent.npz", "--reference", "absent.tosa"], 2, "no such file"),
+    ],
+)
+def test_bad_requests_are_one_line(
+    capsys: pytest.CaptureFixture, words: list[str], code: int, told: str
+) -> None:
+    assert main(["verify", *words]) == code
+    captured = capsys.readouterr()
+    assert told in captured.err and captured.err.count("\n") == 1
+
+
+@pytest.mark.skipif(litert.python() is None, reason=f"LiteRT {litert.VERSION} is not installed")
+@pytest.mark.skipif(not MODELS.is_dir(), reason="the public .tflite models are not here")
+def test_a_tflite_model_equals_litert(capsys: pytest.CaptureFixture) -> None:
+    assert main(["verify", str(MODELS / "kws_ref_model.tflite"), "-t", "ethos-u55-128", "--count", "2"]) == 0
+    assert "LiteRT 1.2.0, reference kernels: 2 sets" in capsys.readouterr().out
