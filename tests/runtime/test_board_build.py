@@ -275,7 +275,7 @@ def test_scratch_that_the_sram_cannot_hold_goes_to_external_memory():
 
 def test_scratch_of_a_program_is_its_biggest_delegate():
     program = (PROGRAMS / "split_u55_128.pte").read_bytes()
-    blocks = [match.end() for match in re.finditer(rb"scratch_size\0{4}\4\0{15}", program)]
+    blocks = [match.end() for match in re.finditer(rb"scratch_size\x00{4}\x04\x00{15}", program)]
     sizes = [int.from_bytes(program[start : start + 4], "little") for start in blocks]
     assert len(sizes) == 2 and sizes[0] != sizes[1]
     assert runner_build.scratch_bytes(program) == max(sizes)
