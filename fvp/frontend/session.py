@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -34,6 +35,9 @@ def main(program: str, arguments: Sequence[str]) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
+    except BrokenPipeError:  # nobody reads on
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (the interpreter flushes it at its end)
+        return ArmdeployError.exit_code
 
 
 def _run(model: Model, request: Request) -> int:

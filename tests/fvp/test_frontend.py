@@ -204,6 +204,15 @@ def test_newlib_program_with_files(tmp_path: Path, capfd: pytest.CaptureFixture[
 
 
 @needs_guest
+def test_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
+    source = 'int main(void) { for (int i = 0; i < 20000; i++) print("line\\n"); return 0; }'
+    elf = build(source, tmp_path)
+    command = f"{BIN / SSE_320} -a {elf} | head -1"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert done.stdout == "line\n" and "Traceback" not in done.stderr
+
+
+@needs_guest
 def test_semihosting_switched_off_is_a_hard_fault(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     elf = build(HELLO % 0, tmp_path)
     code, out, err = run(SSE_320, elf, "-C", f"{CPU_320}.semihosting-enable=0", capfd=capfd)

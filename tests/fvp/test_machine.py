@@ -51,10 +51,15 @@ def run(source: str, folder: Path, seconds: float = 20, dump: int = 0) -> tuple[
     """Run a guest until it sends the end of transmission; console text and the first `dump` bytes of RAM.
 
     The source gets a vector table whose handlers are the labels it defines (`reset`, `systick`, `irq0` …,
-    `pendsv`), and the macro `put CHARACTER`.
+    `pendsv`, `hard`), and the macro `put CHARACTER`.
     """
     vectors = [f"{RAM + RAM_BYTES:#x}", "reset", *["0"] * 30]
-    for slot, label in ((14, "pendsv"), (15, "systick"), *((16 + n, f"irq{n}") for n in range(4))):
+    for slot, label in (
+        (3, "hard"),
+        (14, "pendsv"),
+        (15, "systick"),
+        *((16 + n, f"irq{n}") for n in range(4)),
+    ):
         if f"{label}:" in source:
             vectors[slot] = label
     table = "\n".join(f".word {entry}" + (" + 1" if entry[0] not in "0" else "") for entry in vectors)
@@ -222,6 +227,12 @@ def test_spinning_guest_ends_at_the_time_limit(tmp_path: Path) -> None:
     with pytest.raises(PlatformTimeout, match="neither ended nor touched"):
         run("reset: b reset", tmp_path, seconds=0.5)
     assert time.monotonic() - start < 2
+
+
+def test_time_limit_in_a_fault_handler_names_the_fault(tmp_path: Path) -> None:
+    source = "reset: ldr r0, =0x44440000\nldr r1, [r0]\nhard: nop\nb hard"
+    with pytest.raises(PlatformTimeout, match=r"after a fault: BusFault, .*BFAR 0x44440000 at .*\(reset"):
+        run(source, tmp_path, seconds=0.5)
 
 
 def test_guest_that_only_polls_ends_at_the_time_limit(tmp_path: Path) -> None:

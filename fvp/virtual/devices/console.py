@@ -41,8 +41,9 @@ class Console:
         if self._end_byte is not None:
             data, end, _ = data.partition(bytes([self._end_byte]))
             self.ended = bool(end)
+        before = len(self._bytes)
         self.put_text(data)
-        if self._end_text and self._end_text in self._bytes:
+        if self._end_text and self._bytes.find(self._end_text, max(before - len(self._end_text), 0)) >= 0:
             self.ended = True
 
     def put_text(self, data: bytes) -> None:
