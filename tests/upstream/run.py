@@ -48,7 +48,9 @@ def parser() -> Parser:
     made.add_argument("--sample", type=int, metavar="N", help="run N tests drawn with --seed")
     made.add_argument("--seed", type=int, default=0, help="of --sample (default: 0)")
     made.add_argument("--shard", default="1/1", metavar="I/N", help="run every Nth test from the Ith on")
-    made.add_argument("-k", dest="words", default="", help="run tests whose id has all these words (a and b)")
+    made.add_argument(
+        "-k", dest="words", default="", help="run tests whose id has these words (a and b or c)"
+    )
     made.add_argument("--time-limit", type=float, default=1e6, metavar="SECONDS", help="stop after this time")
     made.add_argument("--timeout", type=float, default=300, metavar="SECONDS", help="for one test")
     made.add_argument("--again", action="store_true", help="run again what did not pass")
@@ -123,8 +125,8 @@ def select(tests: Sequence[str], words: str, sample: int | None, seed: int, shar
     Raises:
         UsageError: the shard is no I/N with 1 <= I <= N, or nothing is left.
     """
-    wanted = [word for word in words.split() if word != "and"]
-    chosen = sorted(test for test in tests if all(word in test for word in wanted))
+    wanted = [part.split(" and ") for part in words.split(" or ")]
+    chosen = sorted(t for t in tests if any(all(word.strip() in t for word in part) for part in wanted))
     if sample is not None:
         chosen = sorted(random.Random(seed).sample(chosen, min(sample, len(chosen))))
     index, _, count = shard.partition("/")

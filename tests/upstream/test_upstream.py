@@ -163,6 +163,7 @@ def test_selection() -> None:
         test for test in tests if "u85" in test
     )
     assert run.select(tests, "u85 and [3]", 99, 0, "1/1") == ["ops/test_add.py::test_add_u85[3]"]
+    assert len(run.select(tests, "u85 and [3] or u55", None, 0, "1/1")) == 11
     for shard in ("0/3", "4/3", "a/b", "3"):
         with pytest.raises(UsageError, match="is no I/N"):
             run.select(tests, "", None, 0, shard)
