@@ -31,8 +31,22 @@ _WITH_BIAS = ("CONV2D", "DEPTHWISE_CONV2D", "CONV3D", "TRANSPOSE_CONV2D")
 _OPERAND_BITS = 14
 
 
-def compose(source: Path, target: Path, seed: int, variant: int) -> Path | None:
-    """Make a composite of the test in `source`; None where the operator has no 32- or 48-bit result."""
+def compose(
+    source: Path,
+    target: Path,
+    seed: int,
+    variant: int,
+    *,
+    own_biases: bool = False,
+    channel_scales: bool | None = None,
+) -> Path | None:
+    """Make a composite of the test in `source`; None where the operator has no 32- or 48-bit result.
+
+    Args:
+        own_biases: keep the generator's biases.
+        channel_scales: a scale for each channel behind it or one for all; by lot if None, but one for a
+            matrix product. Both serve to show faults of the compiler.
+    """
     case, graph = Case(source), Graph(source / "test.tosa")
     name = graph.block["outputs"][0]
     if graph.tensor(name)["type"] not in ("INT32", "INT48"):
@@ -40,7 +54,7 @@ def compose(source: Path, target: Path, seed: int, variant: int) -> Path | None:
     rng = np.random.default_rng([seed, zlib.crc32(source.name.encode()), variant])
     target.mkdir(parents=True, exist_ok=True)
     composite = _Composite(graph, case, target, rng, variant)
-    composite.build()
+    composite.build(own_biases, channel_scales)
     return target
 
 
@@ -52,20 +66,24 @@ class _Composite:
         self._inputs = case.inputs()
         self._counter = 0
 
-    def build(self) -> None:
+    def build(self, own_biases: bool, channel_scales: bool | None) -> None:
         elementwise = not any(True for kind in (*_WITH_BIAS, "MATMUL") for _ in self._graph.operators(kind))
         self._narrow = ("INT8", "INT16")[self._variant % 2] if elementwise else self._input_type()
         if elementwise:
             for number in range(len(self._inputs)):
                 self._rescale_input(number)
-        self._replace_biases()
+        if not own_biases:
+            self._replace_biases()
         accumulator = self._graph.block["outputs"][0]
         self._save([accumulator])
         result = Case(self._target).expected()
         if result is None:
             raise RuntimeError(f"the reference model does not run {self._target.name}")
         (self._target / self._description["ofm_file"][0]).unlink()
-        scaled = self._rescale_output(accumulator, result[0], per_channel=not elementwise)
+        if channel_scales is None:
+            matrix = any(True for _ in self._graph.operators("MATMUL"))
+            channel_scales = not (elementwise or matrix) and bool(self._rng.integers(0, 2))
+        scaled = self._rescale_output(accumulator, result[0], channel_scales)
         self._save([self._tail(scaled)])
 
     def _input_type(self) -> str:
@@ -141,14 +159,11 @@ class _Composite:
                 values = self._rng.integers(-size, size + 1, bias["shape"])
                 self._graph.set_constant(bias["name"], values)
 
-    def _rescale_output(self, source: str, values: np.ndarray, *, per_channel: bool) -> str:
+    def _rescale_output(self, source: str, values: np.ndarray, several: bool) -> str:
         shape = self._graph.tensor(source)["shape"]
         target = self._graph.add_tensor(self._name(), self._narrow, shape)
         magnitude = np.abs(values.astype(np.float64))
         wide = self._graph.tensor(source)["type"] != "INT48"
-        # 48-bit sums have per-channel scales of 16 bits; products of matrices have one scale.
-        several = per_channel and not any(True for _ in self._graph.operators("MATMUL"))
-        several = several and bool(self._rng.integers(0, 2))
         sizes = magnitude.reshape(-1, shape[-1]).max(axis=0) if several else np.atleast_1d(magnitude.max())
         factors = [
             _factor(1.2 * _LIMIT[self._narrow] / max(1.0, size) * self._rng.uniform(0.7, 1.0), wide)

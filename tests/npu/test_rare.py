@@ -145,8 +145,11 @@ def test_leaky_relu_scales_each_side_on_u85() -> None:
 @pytest.mark.parametrize("mode", [isa.OperandScale.OPA_32, isa.OperandScale.OPB_32], ids=lambda m: m.name)
 @pytest.mark.parametrize("dtype", ["i1", "<i2"])
 def test_scaled_add_on_u55(mode: isa.OperandScale, dtype: str) -> None:
-    """One operand by 32 bits with double rounding (d = 20 or 15), the other shifted left by 19 or 14."""
-    bits, d = (19, 20) if dtype == "i1" else (14, 15)
+    """One operand by 32 bits with double rounding (d = 20 or 15), the other shifted left by 19 or 14.
+
+    The sum is stored as it is, so that the last bit of the first operand shows.
+    """
+    bits, d, shift = (19, 20, 12) if dtype == "i1" else (14, 15, 17)
     limit = 1 << (8 * np.dtype(dtype).itemsize - 1)
     a, b = (RNG.integers(-limit, limit, (2, 40, 16)).astype(dtype) for _ in range(2))
     program = Program(Family.U55)
@@ -154,22 +157,15 @@ def test_scaled_add_on_u55(mode: isa.OperandScale, dtype: str) -> None:
         program.put(offset, array)
         extra = {"scale_mode": mode, "rounding": isa.Round5x.DOUBLE} if name == "IFM" else {}
         program.feature_map(name, offset, array.shape, dtype, **extra)
-    program.feature_map(
-        "OFM", TARGET, a.shape, dtype, scale_mode=isa.ScaleMode.GLOBAL, rounding=isa.Round5x.NATURAL
-    )
-    program("OPA_SCALE", scale=0x5A827999, shift=12)
-    program("OFM_SCALE", scale=1 << 30, shift=30 + bits + 1)
-    program("ACTIVATION_MIN", -limit & 0xFFFF)
-    program("ACTIVATION_MAX", limit - 1)
+    program.feature_map("OFM", TARGET, a.shape, "<i4", scale_mode=isa.ScaleMode.PER_CHANNEL)
+    program("OPA_SCALE", scale=0x5A827999, shift=shift)
     program("OP_ELEMENTWISE", Mode.ADD)
     program.run()
+    pairs = zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)
     swapped = mode is isa.OperandScale.OPB_32
-    want = []
-    for x, y in zip(a.ravel().tolist(), b.ravel().tolist(), strict=True):
-        one, other = (y, x) if swapped else (x, y)
-        total = scaled(one, 0x5A827999, 12, d) + (other << bits)
-        want.append(max(-limit, min(limit - 1, scaled(total, 1 << 30, 30 + bits + 1))))
-    assert program.get(TARGET, a.shape, dtype).ravel().tolist() == want
+    ordered = [(y, x) if swapped else (x, y) for x, y in pairs]
+    want = [scaled(one, 0x5A827999, shift, d) + (other << bits) for one, other in ordered]
+    assert program.get(TARGET, a.shape, "<i4").ravel().tolist() == want
 
 
 def test_exchanged_operands_are_exchanged_before_scaling_on_u55() -> None:
