@@ -29,9 +29,11 @@ Error MethodLoader::planned_address(const fb::AllocationDetails& where, size_t b
   const size_t index = size_t{where.memory_id()} - 1;
   const size_t offset = where.memory_offset_low();
   const size_t size = index < planned_.size ? program_.planned_bytes(method_.name_, index) : 0;
-  if (index >= planned_.size || where.memory_offset_high() != 0 || offset > size || bytes > size - offset) {
-    return fail(Error::InvalidProgram, "tensor: %zu bytes at offset %zu of memory %zu, which has %zu bytes", bytes, offset,
-                index + 1, size);
+  const bool outside = where.memory_offset_high() != 0 || offset > size || bytes > size - offset;
+  if (index >= planned_.size || outside) {
+    const Error error = index >= planned_.size ? Error::InvalidArgument : Error::MemoryAllocationFailed;
+    return fail(error, "tensor: %zu bytes at offset %zu of memory %zu, which has %zu bytes", bytes, offset, index + 1,
+                size);
   }
   *out = static_cast<uint8_t*>(planned_[index]) + offset;
   return Error::Ok;

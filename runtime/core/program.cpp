@@ -11,6 +11,7 @@ constexpr size_t kHeaderOffset = 8;
 constexpr size_t kHeaderMagicSize = 4;
 constexpr uint32_t kHeaderLeast = 24;     // magic, length, program size, segment base
 constexpr uint32_t kHeaderWithData = 32;  // and the size of all segments
+constexpr size_t kFileLeast = 64;         // as ExecuTorch has it
 
 struct Layout {
   uint64_t program_size;
@@ -27,9 +28,7 @@ uint64_t read_bytes(const uint8_t* at, int count) {
 Error read_layout(Span<const uint8_t> file, Layout* out) {
   *out = {file.size, 0, 0};
   const uint8_t* header = file.data + kHeaderOffset;
-  if (file.size < kHeaderOffset + kHeaderWithData || std::memcmp(header, "eh00", kHeaderMagicSize) != 0) {
-    return Error::Ok;
-  }
+  if (std::memcmp(header, "eh00", kHeaderMagicSize) != 0) return Error::Ok;
   const auto length = static_cast<uint32_t>(read_bytes(header + 4, 4));
   if (length < kHeaderLeast) {
     return fail(Error::InvalidProgram, "program: extended header of %u bytes; at least %u", static_cast<unsigned>(length),
@@ -46,9 +45,11 @@ bool within(uint64_t offset, uint64_t size, uint64_t limit) { return offset <= l
 
 Error check_layout(const Layout& layout, size_t file_size) {
   const bool apart = layout.segment_base == 0 || layout.segment_base >= layout.program_size;
-  if (!within(layout.program_size, 0, file_size) || !apart ||
-      !within(layout.segment_base, layout.segment_size, file_size)) {
-    return fail(Error::InvalidProgram, "program: header says %llu bytes, segments %llu at %llu; the file has %zu",
+  const bool whole = within(layout.segment_base, layout.segment_size, file_size);
+  if (!apart || !whole || layout.program_size > file_size) {
+    const bool cut = apart && whole;
+    return fail(cut ? Error::InvalidArgument : Error::InvalidProgram,
+                "program: header says %llu bytes, segments %llu at %llu; the file has %zu",
                 static_cast<unsigned long long>(layout.program_size), static_cast<unsigned long long>(layout.segment_size),
                 static_cast<unsigned long long>(layout.segment_base), file_size);
   }
@@ -92,6 +93,7 @@ Error Program::load(Span<const uint8_t> file, Program* out) {
     return fail(Error::InvalidArgument, "program: address %p is not a multiple of %zu", static_cast<const void*>(file.data),
                 kProgramAlign);
   }
+  if (file.size < kFileLeast) return fail(Error::InvalidArgument, "program: cut to %zu bytes", file.size);
   if (file.size >= FLATBUFFERS_MAX_BUFFER_SIZE) return fail(Error::InvalidProgram, "program: larger than 2 GiB");
   Layout layout;
   Error error = read_layout(file, &layout);

@@ -113,7 +113,7 @@ Error MethodLoader::check_list(const EValue& list, size_t index) const {
     const bool none = list.tag == Tag::ListOptionalTensor && (!item || item->is_none());
     const bool scalar = !tensors && item->is_scalar();  // a symbolic value may change its kind when computed
     if (!none && !scalar && item->tag != item_tag) {
-      return fail(Error::InvalidType, "value %zu: a list with an item of another kind", index);
+      return fail(Error::InvalidProgram, "value %zu: a list with an item of another kind", index);
     }
   }
   return Error::Ok;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host build of the runtime for tests, sanitised and with test delegates, and ExecuTorch's runtime as its oracle."""
+"""The host build of the runtime for tests (sanitised, with test delegates), and ExecuTorch's runtime."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
-import torch
-
 import core_programs
+import torch
 from core_programs import Case
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,7 +26,7 @@ OK, CANNOT_LOAD, FAILED = 0, 4, 5
 """Exit codes of runner_host."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def case(name: str) -> Case:
     """A program of core_programs by name, made once."""
     return (core_programs.PROGRAMS | core_programs.HAND_MADE)[name]()
@@ -119,7 +118,7 @@ def executorch_outputs(chosen: Case, times: int = 1) -> list[tuple[bytes, ...]]:
 
 
 def executorch_errors(programs: Mapping[str, bytes]) -> dict[str, int | None]:
-    """What ExecuTorch's runtime says of each file: its error code, 0 for a success, None where it ends by a signal.
+    """What ExecuTorch's runtime says of each file: a code of core_oracle.py; None: it crashed.
 
     The files are tried in other processes, so that one that brings the runtime down harms nobody.
     """

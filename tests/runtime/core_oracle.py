@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads and executes .pte files on ExecuTorch's own runtime: prints "ORACLE NAME CODE" for each; 0 is success."""
+"""Loads and executes .pte files on ExecuTorch's own runtime: prints "ORACLE NAME CODE" for each.
+
+0 is success, 255 a refusal without an error code.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,9 @@ def code_of(path: Path) -> int:
         method.execute([torch.ones(t.sizes(), dtype=types[t.dtype()]) for t in tensors])
     except RuntimeError as error:
         found = re.search(r"error:? 0x:?([0-9a-fA-F]+)", str(error))
-        if not found:
-            raise
-        return int(found[1], 16)
+        return int(found[1], 16) if found else 255
+    except IndexError:
+        return 255
     return 0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs for the tests of the runtime core: exported by ExecuTorch itself, some then edited and serialised by it."""
+"""Programs for the tests of the runtime core: exported by ExecuTorch, or made by hand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from executorch.devtools.bundled_program.serialize import serialize_from_bundled
 from executorch.exir import (
     EdgeProgramManager,
     ExecutorchBackendConfig,
-    memory,
     schema,
     to_edge,
     to_edge_transform_and_lower,
@@ -54,6 +53,11 @@ def _pte(edge: EdgeProgramManager, **config: Any) -> bytes:
 def ramp(*shape: int) -> torch.Tensor:
     """0, 1, 2, … in float32."""
     return torch.arange(float(torch.Size(shape).numel())).reshape(shape)
+
+
+def tensor_of(data: bytes, shape: Sequence[int]) -> torch.Tensor:
+    """The float32 tensor of these bytes."""
+    return torch.frombuffer(bytearray(data), dtype=torch.float32).reshape(list(shape))
 
 
 def bytes_of_float(value: float) -> bytes:
@@ -332,7 +336,7 @@ PROGRAMS: dict[str, Callable[[], Case]] = {
 
 
 def loop() -> Case:
-    """A loop made of a jump back: doubles x until each of its elements reaches 100; a move, a jump to the end."""
+    """A loop by a jump back: doubles x until each element reaches 100; then a move and a jump to the end."""
     made = Builder()
     x, go = made.tensor([2]), made.tensor([2], schema.ScalarType.BOOL)
     limit = made.constant([], bytes_of_float(100.0))

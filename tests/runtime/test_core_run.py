@@ -95,7 +95,7 @@ def test_events_are_the_programs_instructions() -> None:
 def test_a_bundled_program_is_compared_with_its_expected_outputs() -> None:
     chosen = case("add")
     (outputs,) = executorch_outputs(chosen)
-    right = torch.frombuffer(bytearray(outputs[0]), dtype=torch.float32).reshape(2, 3)
+    right = core_programs.tensor_of(outputs[0], (2, 3))
     wrong = right.clone()
     wrong[1, 2] += 1
     good = run(core_programs.bundled(chosen, [(right,)]))
