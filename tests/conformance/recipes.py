@@ -102,8 +102,9 @@ def _extra() -> Iterator[Recipe]:
     for place, op in enumerate(_LARGE.split()):
         yield Recipe("X", op, 54 + place, (20, 48), (3,), per_type=1)
     for op in ("conv2d_1x1", "conv2d_3x3", "depthwise_conv2d_3x3", "depthwise_conv2d_7x7"):
+        # Here the extents are the output's depth: several blocks of it.
         for shape in (_DEEP, _IMAGE, _BATCH):
-            yield Recipe("X", op, 30, shape=shape, options=_CONV, per_type=1)
+            yield Recipe("X", op, 30, (33, 80), shape=shape, options=_CONV, per_type=1)
         if op != "depthwise_conv2d_7x7":
             yield Recipe("X", op, 77, (2, 8), options=_CONV1, types=("i8xi4",), per_type=1)
     long, wide = (1, 40, 36, 4), (("max_conv_stride", 3), ("max_conv_dilation", 2))

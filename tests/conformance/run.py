@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 from collections import Counter
@@ -170,6 +171,7 @@ def _entries(options: argparse.Namespace, maker: sets.Maker) -> Iterable[sets.En
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line."""
     options = _parser().parse_args(arguments)
+    os.environ["ARMDEPLOY_CACHE"] = "off"  # what an older decoder left on disk proves nothing
     npus = [npu_config(name).name for name in options.configs.split(",")]
     if options.set and not (options.lists / f"{options.set}.json").exists():
         print(

@@ -68,15 +68,6 @@ def test_official_runner(test: str, npu: str, passes: bool, tmp_path: Path) -> N
     assert f"{module}): {int(passes)} expected_pass" in done.stdout, done.stdout + done.stderr
 
 
-def test_a_published_name_gives_the_published_test(tmp_path: Path) -> None:
-    """Drawn by its recipe, not merely a test of that name: second operand and all."""
-    folder = sets.Maker(tmp_path).folder("A/add/add_12x4_i32")
-    assert folder is not None
-    description = json.loads((folder / "desc.json").read_text())
-    shapes = [tensor["shape"] for tensor in description["meta"]["data_gen"]["tensors"].values()]
-    assert shapes == [[12, 4], [12, 4]]
-
-
 def test_an_unknown_name_is_not_made(tmp_path: Path) -> None:
     assert sets.Maker(tmp_path).folder("A/add/add_12x4_f99") is None
 
