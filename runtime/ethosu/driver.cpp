@@ -4,7 +4,7 @@
 #include "board_config.h"
 #include "runtime/core/format.h"
 #include "runtime/ethosu/pmu.h"
-#include "runtime/platform/cache.h"
+#include "runtime/platform/barrier.h"
 #include "runtime/platform/clock.h"
 #include "runtime/platform/interrupts.h"
 
@@ -133,7 +133,7 @@ void start(const Job& job) {
     }
   }
   state.finished = false;
-  asm volatile("dsb" ::: "memory");
+  memory_barrier();
   at(reg::CMD) = cmd::RUN | cmd::CLOCK_Q_ENABLE | cmd::POWER_Q_ENABLE;
 }
 
@@ -147,7 +147,7 @@ bool wait(uint32_t started) {
       return false;
     }
   }
-  asm volatile("dsb" ::: "memory");
+  memory_barrier();
   return true;
 }
 

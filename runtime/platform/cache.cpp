@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "runtime/platform/barrier.h"
 #include "runtime/platform/system_control.h"
 
 namespace armdeploy {
@@ -14,7 +15,7 @@ constexpr uintptr_t kLineBytes = 32;  // Cortex-M7, M55 and M85
 
 void for_each_line(uintptr_t operation, const void* data, size_t size) {
   const uintptr_t start = reinterpret_cast<uintptr_t>(data);
-  asm volatile("dsb" ::: "memory");
+  memory_barrier();
   for (uintptr_t line = start & ~(kLineBytes - 1); line < start + size; line += kLineBytes) {
     scs::reg(operation) = static_cast<uint32_t>(line);
   }
@@ -39,7 +40,7 @@ void enable_caches() {
   asm volatile("dsb\n isb" ::: "memory");
   scs::reg(scs::kInstructionCacheInvalidateAll) = 0;
   invalidate_data_cache();
-  asm volatile("dsb" ::: "memory");
+  memory_barrier();
   const uint32_t control = scs::reg(scs::kConfigurationControl);
   scs::reg(scs::kConfigurationControl) = control | scs::kInstructionCacheEnable | scs::kDataCacheEnable;
   asm volatile("dsb\n isb" ::: "memory");
