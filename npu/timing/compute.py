@@ -29,9 +29,9 @@ from npu.timing.hardware import (
     FAST_WEIGHTS_PER_CYCLE,
     OUTPUT_RATES,
     OUTPUT_RATES_85,
-    PIPELINES,
     STREAM_BYTES_PER_CYCLE,
     WEIGHTS_PER_CYCLE,
+    Pipeline,
     output_group,
 )
 
@@ -42,8 +42,9 @@ _TRANSPOSED = frozenset({Transpose.WHC, Transpose.WCH, Transpose.CHW, Transpose.
 class MacArray:
     """Cycles of the MAC array for blocks of one operation."""
 
-    def __init__(self, config: NpuConfig, op: Operation):
+    def __init__(self, config: NpuConfig, op: Operation, pipeline: Pipeline):
         self._config, self._op = config, op
+        self._tap_overhead = pipeline.tap_overhead
         self._taps = sub_kernel_taps(op.kernel)
         self.microblock = microblock(config, op)
 
@@ -78,7 +79,7 @@ class MacArray:
 
     def _cycles_85(self, places: int, steps: int) -> float:
         op, size = self._op, self._op.ifm.dtype.itemsize
-        overhead = PIPELINES[Family.U85].tap_overhead
+        overhead = self._tap_overhead
         if op.command.name == "OP_DEPTHWISE":
             return sum(self._taps) * (places + overhead) * steps * size
         if op.command.name == "OP_CONV" or is_reduce_sum(op):

@@ -9,7 +9,7 @@ from npu.config import NpuConfig
 from npu.registers import MEM_ATTR, Reg
 from npu.stream import decode
 from npu.timing.estimate import Timing, estimate
-from npu.timing.profile import TimingProfile, memory_map_from_registers
+from npu.timing.profile import MemoryMap, TimingProfile, memory_map_from_registers
 
 _MEM_ATTRS = 4
 
@@ -33,7 +33,7 @@ def pmu_events(timing: Timing) -> dict[str, int]:
 
 
 class TimingCounters:
-    """Counts jobs for `npu.device.RegisterBlock`.
+    """Counts jobs for `npu.device.RegisterBlock`; a job like the one before is not estimated again.
 
     Args:
         profile: called at the start of a job; the firmware may have set the memory timing since the last.
@@ -44,6 +44,7 @@ class TimingCounters:
 
     def __init__(self, config: NpuConfig, profile: Callable[[], TimingProfile]):
         self._config, self._profile = config, profile
+        self._last: tuple[bytes, TimingProfile, MemoryMap] | None = None
         self.timing: Timing | None = None
 
     def __call__(self, commands: bytes, registers: Mapping[int, int]) -> dict[str, int]:
@@ -59,6 +60,9 @@ class TimingCounters:
             registers.get(Reg.QCONFIG, 0),
             tuple(registers.get(MEM_ATTR + 4 * index, 0) for index in range(_MEM_ATTRS)),
         )
-        stream = decode(commands, self._config.family)
-        self.timing = estimate(stream, self._config, self._profile(), memory)
+        job = commands, self._profile(), memory
+        if self.timing is None or job != self._last:
+            stream = decode(commands, self._config.family)
+            self.timing = estimate(stream, self._config, job[1], memory)
+            self._last = job
         return pmu_events(self.timing)

@@ -13,7 +13,7 @@ from npu.operation import DmaTransfer, Operation
 from npu.ops import EXECUTE
 from npu.state import RegisterState, dma_transfer, operation
 from npu.stream import Command, CommandStream
-from npu.timing.hardware import PIPELINES
+from npu.timing.hardware import PIPELINES, Pipeline
 from npu.timing.plan import KernelPlan, plan_kernel
 from npu.timing.profile import PORT_NAMES, MemoryMap, TimingProfile
 from npu.timing.timeline import Span, Timeline, Usage
@@ -111,22 +111,27 @@ def estimate(
     config: NpuConfig,
     profile: TimingProfile,
     memory: MemoryMap,
+    pipeline: Pipeline | None = None,
 ) -> Timing:
     """Cycles of a command stream, without executing it. Branches are not followed.
+
+    Args:
+        profile, memory: timing of the memories, and which of them each region is in.
+        pipeline: depths and delays in place of those of the family; for fitting.
 
     Raises:
         StreamError: no STOP. NpuError: a command without known meaning, with opcode and offset.
     """
     commands = stream.commands if isinstance(stream, CommandStream) else tuple(stream)
-    return _Estimate(config, profile, memory).run(commands)
+    return _Estimate(config, profile, memory, pipeline or PIPELINES[config.family]).run(commands)
 
 
 class _Estimate:
-    def __init__(self, config: NpuConfig, profile: TimingProfile, memory: MemoryMap):
-        self._config, self._profile = config, profile
+    def __init__(self, config: NpuConfig, profile: TimingProfile, memory: MemoryMap, pipeline: Pipeline):
+        self._config, self._profile, self._pipeline = config, profile, pipeline
         self._state = RegisterState(config.family)
-        self._line = Timeline(config, profile, memory)
-        self._beat = PIPELINES[config.family].beat_bytes
+        self._line = Timeline(config, profile, memory, pipeline)
+        self._beat = pipeline.beat_bytes
         self._names = PORT_NAMES[config.family]
         self._ops: list[OpTiming] = []
         self._end = 0.0
@@ -159,7 +164,7 @@ class _Estimate:
             work = dma_transfer(self._state, command)
             self._record(work, None, self._line.transfer(work))
         elif command.name in EXECUTE:
-            plan = plan_kernel(self._config, operation(self._state, command))
+            plan = plan_kernel(self._config, operation(self._state, command), self._pipeline)
             self._record(plan.op, plan, self._line.kernel(plan, self._shared_ram()))
 
     def _shared_ram(self) -> tuple[int, ...]:

@@ -43,9 +43,8 @@ class Pipeline:
         weight_lookahead: how long before a block its weights are asked for [fit; flat].
         write_efficiency: share of the permitted writes in flight that is reached [Vela; confirmed by single
             layers].
-        buffer_efficiency, buffer_latency: a stream with a buffer of n beats moves at most
-            ``efficiency * n / (latency + burst + buffer_latency)`` beats a cycle [fit, rnnoise and single
-            layers].
+        buffer_efficiency: a stream with a buffer of n beats moves at most ``efficiency * n / (latency +
+            burst)`` beats a cycle [fit, rnnoise, mobilenet and single layers; Vela has 0.8].
         adapter_pulses: the adapter's PULSE_OFF holds addresses back. True on Corstone-300 [derived, rnnoise
             on U55-256]; the published sweeps on Corstone-320 show no trace of it.
         core_weight_buffer: beats of weights a core has in flight, 0 unlimited [fit, U65-256].
@@ -70,7 +69,6 @@ class Pipeline:
     weight_lookahead: int = 64
     write_efficiency: float = 0.8
     buffer_efficiency: float = 0.9
-    buffer_latency: int = 30
     core_weight_buffer: int = 0
 
 
@@ -106,6 +104,8 @@ PIPELINES: Mapping[Family, Pipeline] = MappingProxyType(
             command_burst=4,
             block_overhead=0,
             adapter_pulses=False,
+            command_prefetch=4,
+            drain=130,
         ),
     }
 )

@@ -28,7 +28,7 @@ from npu.timing.geometry import (
     spans,
     sub_kernel_taps,
 )
-from npu.timing.hardware import BRICK, IFM_BUFFER_BYTES, PIPELINES
+from npu.timing.hardware import BRICK, IFM_BUFFER_BYTES, Pipeline
 from npu.timing.traffic import IfmWindows, map_beats, on_port, resize_beats
 
 _MAX_PREFETCH = 8
@@ -96,17 +96,17 @@ class KernelPlan:
     decoder_cycles: float
 
 
-def plan_kernel(config: NpuConfig, op: Operation) -> KernelPlan:
+def plan_kernel(config: NpuConfig, op: Operation, pipeline: Pipeline) -> KernelPlan:
     """Cut an operation into blocks."""
-    return _Planner(config, op).plan()
+    return _Planner(config, op, pipeline).plan()
 
 
 class _Planner:
-    def __init__(self, config: NpuConfig, op: Operation):
+    def __init__(self, config: NpuConfig, op: Operation, pipeline: Pipeline):
         self._config, self._op = config, op
         self._family = config.family
-        self._pipeline = PIPELINES[config.family]
-        self._array = MacArray(config, op)
+        self._pipeline = pipeline
+        self._array = MacArray(config, op, pipeline)
         self._output = OutputStage(config, op)
         height, width, depth = op.ofm_shape
         self._rows = spans(height, op.ofm_block[0])

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from npu.config import Family, NpuConfig
 from npu.isa import Storage, WeightCoding
 from npu.operation import DmaTransfer
-from npu.timing.hardware import PIPELINES, READ_BUFFERS, SCALE_BUFFER_BYTES, Pipeline
+from npu.timing.hardware import READ_BUFFERS, SCALE_BUFFER_BYTES, Pipeline
 from npu.timing.plan import Block, KernelPlan, Read
 from npu.timing.ports import Port, Rate, stream_rate
 from npu.timing.profile import EXT, SRAM, MemoryMap, TimingProfile
@@ -62,12 +62,13 @@ class Timeline:
     Args:
         config: the NPU.
         profile, memory: timing of the two ports, and which of them each region is behind.
+        pipeline: depths and delays.
     """
 
-    def __init__(self, config: NpuConfig, profile: TimingProfile, memory: MemoryMap):
+    def __init__(self, config: NpuConfig, profile: TimingProfile, memory: MemoryMap, pipeline: Pipeline):
         self._config, self._memory = config, memory
         self._adapters = profile.ports
-        self.pipeline: Pipeline = PIPELINES[config.family]
+        self.pipeline = pipeline
         self._is_85 = config.family is Family.U85
         self._wide = 2.0 if config.sram_ports > 2 else 1.0
         self.ports = (self._port(SRAM), self._port(EXT))
@@ -96,7 +97,7 @@ class Timeline:
         )
 
     def _rate(self, port: int, burst: float, *, write: bool = False, buffer: int = 0) -> Rate:
-        """Rate of a stream; `buffer` is the beats its reader has room for, 0 enough."""
+        """Rate of a stream; `buffer` is the beats that its reader has room for, 0 enough."""
         key = port, burst, write, buffer
         rate = self._rates.get(key)
         if rate is None:
@@ -117,10 +118,8 @@ class Timeline:
         )
         if not buffer or write or not timing.rlatency:
             return rate
-        wait = timing.rlatency + burst + pipeline.buffer_latency
-        return Rate(
-            min(rate.beats, pipeline.buffer_efficiency * buffer / wait), rate.slots, rate.write, rate.top
-        )
+        share = pipeline.buffer_efficiency * buffer / (timing.rlatency + burst)
+        return Rate(min(rate.beats, share), rate.slots, rate.write, rate.top)
 
     # --- command processor ----------------------------------------------------------------------------------
 
