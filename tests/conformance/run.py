@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from npu.config import npu_config
+from npu.config import CONFIGS, npu_config
 from tests.conformance import sets
 from tests.conformance.cases import Case, Verdict, judge
 
@@ -152,7 +152,7 @@ def _parser() -> argparse.ArgumentParser:
     which.add_argument("--set", choices=("quick", "full"), help="a published list of tests")
     which.add_argument("--seed", type=int, help="draw tests with this seed")
     parser.add_argument("--share", type=float, default=1.0, help="part of the drawn tests to keep (0 to 1)")
-    parser.add_argument("--configs", default=DEFAULT_NPUS, help="NPUs, separated by commas")
+    parser.add_argument("--configs", default=DEFAULT_NPUS, help="NPUs, separated by commas, or all")
     parser.add_argument("--lists", type=Path, default=sets.LISTS, help="folder of quick.json and full.json")
     parser.add_argument(
         "--out", type=Path, help="folder of tests and verdicts (default: out/conformance/...)"
@@ -172,7 +172,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Command line."""
     options = _parser().parse_args(arguments)
     os.environ["ARMDEPLOY_CACHE"] = "off"  # what an older decoder left on disk proves nothing
-    npus = [npu_config(name).name for name in options.configs.split(",")]
+    npus = list(CONFIGS) if options.configs == "all" else options.configs.split(",")
+    npus = [npu_config(name).name for name in npus]
     if options.set and not (options.lists / f"{options.set}.json").exists():
         print(
             f"conformance: no {options.set}.json in {options.lists}; use --lists or --seed", file=sys.stderr
