@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -185,8 +184,3 @@ def judge(case: Case, test: str, op: str, npu: str, work: Path) -> Verdict:
     if not detail:
         return Verdict(test, op, npu, "exact")
     return Verdict(test, op, npu, "different", known_class(case, npu, got, expected, None), detail)
-
-
-def discard(folder: Path) -> None:
-    """Remove what compilations left."""
-    shutil.rmtree(folder, ignore_errors=True)

@@ -10,7 +10,6 @@ The generator's biases, which fill all 32 or 48 bits and swamp the sum, become o
 from __future__ import annotations
 
 import json
-import shutil
 import zlib
 from pathlib import Path
 from typing import Any
@@ -233,8 +232,3 @@ def _factor(value: float, wide: bool) -> tuple[int, int]:
     shift = bits - exponent
     multiplier = min(round(value * 2.0**shift), (2 << bits) - 1)
     return (multiplier, shift) if 2 <= shift <= 62 else (1 << bits, min(max(shift, 2), 62))
-
-
-def remove(folder: Path) -> None:
-    """Remove a composite that could not be finished."""
-    shutil.rmtree(folder, ignore_errors=True)

@@ -26,10 +26,10 @@ from schemavalidation.schemavalidation import TestDescSchemaValidator
 _LIBRARY = Path(tosa_reference_model.__file__).parent / "libtosa_reference_generate_lib.so"
 _KERNELS = "1,1 2,2 3,1 3,3 5,3 9,2 7,7 11,11 1,20 20,3 3,2 4,4 1,1,1 2,2,2 3,3,3".split()
 _FIXED = ["--generate-lib-path", str(_LIBRARY), "--conv-kernel", *_KERNELS]
-_FIXED += ["--profile", "tosa-pro-int", "--extension", "all"]
-# const_shape, dim and the adaptive pools exist only in the later version.
-_LATER = {"1.1.0-draft": re.compile("dim$|const_shape$|.*_adaptive$")}
-_VERSION = "1.0"
+_EXTENSIONS = "int16 int4 doubleround inexactround controlflow shape".split()
+_FIXED += ["--profile", "tosa-pro-int", "--extension", *(f"tosa-ext-{name}" for name in _EXTENSIONS)]
+_VERSION, _LATER_VERSION = "1.0", "1.1.0-draft"
+_LATER = re.compile("dim$|const_shape$|.*_adaptive$")
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Generator:
         """The tests that the generator's selection would take, in the order of their names."""
         criteria = {"permutes": list(recipe.permutes), "maximum": recipe.per_type}
         entry = {"selection": {"default": criteria}}
-        tests = [test for test in self.tests(recipe, seed) if recipe.special or not test.isSpecialTest()]
+        tests = self.tests(recipe, seed)
         listed = selection.TestList({test.opName: entry for test in tests} | {recipe.op: entry})
         for test in tests:
             listed.add(test)
@@ -134,8 +134,7 @@ class Generator:
         return root / test.testOpName / str(test)
 
     def _prepared(self, recipe: Recipe, seed: int) -> TosaTestGen:
-        later = _LATER["1.1.0-draft"].match(recipe.op)
-        generator = self._later if later else self._generator
+        generator = self._later if _LATER.match(recipe.op) else self._generator
         generator.random_seed = generator.args.random_seed = seed + recipe.seed
         generator.args.tensor_shape_range = recipe.dims
         generator.args.target_shapes = [list(recipe.shape)] if recipe.shape else None
@@ -152,7 +151,7 @@ class Generator:
 
     @cached_property
     def _later(self) -> TosaTestGen:
-        return _make("1.1.0-draft")
+        return _make(_LATER_VERSION)
 
 
 @contextlib.contextmanager

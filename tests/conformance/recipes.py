@@ -58,7 +58,6 @@ _PERMUTES = {
     "rescale": ("type", "output_dtype", "rounding_mode"),
     "resize": ("type", "mode"),
     "arithmetic_right_shift": ("type", "rank", "round"),
-    "mul": ("type",),
 }
 _BY_RANK = frozenset(
     "concat identity pad reshape reverse select slice tile transpose reduce_max reduce_min argmax".split()

@@ -18,7 +18,7 @@ from tests.conformance.recipes import PUBLISHED_SEED, RECIPES, SET_SEEDS
 
 LISTS = Path(__file__).parents[3] / "shared" / "data" / "tosa"
 """Where the published lists are, beside the repository."""
-_FAMILIES = {"u55": "u55", "u65": "u65", "u85": "u85"}
+_FAMILIES = ("u55", "u65", "u85")
 
 
 @dataclass(frozen=True)
