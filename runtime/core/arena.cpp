@@ -11,8 +11,8 @@ void* Arena::allocate(size_t bytes, size_t align) {
   const size_t available = size_ - used_;
   if (padding > available || bytes > available - padding) {
     const size_t free = padding > available ? 0 : available - padding;
-    report(Level::Error, "%s memory: requested %zu, available %zu, missing %zu bytes (size %zu)", name_, bytes, free,
-           bytes - free, size_);
+    report(Level::Error, "%s memory: requested %zu, available %zu, missing %zu bytes (size %zu)", name_,
+           bytes, free, bytes - free, size_);
     return nullptr;
   }
   uint8_t* memory = base_ + used_ + padding;

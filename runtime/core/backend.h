@@ -36,7 +36,8 @@ struct Backend {
   const char* id;  // "EthosUBackend"
   // `blob` and `specs`' keys and values stay where they are as long as the program (specs' array itself does
   // not outlive init). The blob's content is unchecked: every byte of it is the file's word.
-  Error (*init)(BackendContext& context, Span<const uint8_t> blob, Span<const CompileSpec> specs, void** handle);
+  Error (*init)(BackendContext& context, Span<const uint8_t> blob, Span<const CompileSpec> specs,
+                void** handle);
   // `args`: inputs, then outputs, as the .pte lists them. Check number, tags, types and sizes.
   Error (*execute)(BackendContext& context, void* handle, Span<EValue*> args);
 };

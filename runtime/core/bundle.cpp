@@ -79,7 +79,8 @@ bool same_shape(const Tensor& tensor, const fb_bundle::Tensor& bundled) {
   if (size_of(bundled.sizes()) != tensor.rank || size_of(bundled.dim_order()) != tensor.rank) return false;
   if (size_of(bundled.data()) != tensor.nbytes()) return false;
   for (unsigned i = 0; i < tensor.rank; ++i) {
-    if (bundled.sizes()->Get(i) != tensor.sizes[i] || bundled.dim_order()->Get(i) != tensor.dim_order[i]) return false;
+    if (bundled.sizes()->Get(i) != tensor.sizes[i] || bundled.dim_order()->Get(i) != tensor.dim_order[i])
+      return false;
   }
   return true;
 }
@@ -92,29 +93,34 @@ Error compare_tensor(const Tensor& actual, const fb_bundle::Tensor& expected, To
   const size_t size = element_size(actual.dtype);
   const size_t count = actual.numel();
   for (size_t i = 0; i < count; ++i) {
-    compare_element(actual.dtype, actual.as<const uint8_t>() + i * size, expected.data()->data() + i * size, tolerance, out);
+    compare_element(actual.dtype, actual.as<const uint8_t>() + i * size, expected.data()->data() + i * size,
+                    tolerance, out);
   }
   return Error::Ok;
 }
 
 template <class T>
 void compare_scalar(ScalarType type, T actual, T expected, Tolerance tolerance, Bundle::Comparison* out) {
-  compare_element(type, reinterpret_cast<const uint8_t*>(&actual), reinterpret_cast<const uint8_t*>(&expected), tolerance,
-                  out);
+  compare_element(type, reinterpret_cast<const uint8_t*>(&actual),
+                  reinterpret_cast<const uint8_t*>(&expected), tolerance, out);
 }
 
-Error compare_value(const EValue& actual, const fb_bundle::Value& expected, Tolerance tolerance, Bundle::Comparison* out) {
+Error compare_value(const EValue& actual, const fb_bundle::Value& expected, Tolerance tolerance,
+                    Bundle::Comparison* out) {
   const void* value = expected.val();
   const auto type = value ? expected.val_type() : fb_bundle::ValueUnion::NONE;
   if (type == fb_bundle::ValueUnion::Tensor && actual.is_tensor()) {
     return compare_tensor(*actual.t, *static_cast<const fb_bundle::Tensor*>(value), tolerance, out);
   }
   if (type == fb_bundle::ValueUnion::Int && actual.tag == Tag::Int) {
-    compare_scalar(ScalarType::Long, actual.i, static_cast<const fb_bundle::Int*>(value)->int_val(), tolerance, out);
+    compare_scalar(ScalarType::Long, actual.i, static_cast<const fb_bundle::Int*>(value)->int_val(),
+                   tolerance, out);
   } else if (type == fb_bundle::ValueUnion::Double && actual.tag == Tag::Double) {
-    compare_scalar(ScalarType::Double, actual.d, static_cast<const fb_bundle::Double*>(value)->double_val(), tolerance, out);
+    compare_scalar(ScalarType::Double, actual.d, static_cast<const fb_bundle::Double*>(value)->double_val(),
+                   tolerance, out);
   } else if (type == fb_bundle::ValueUnion::Bool && actual.tag == Tag::Bool) {
-    compare_scalar(ScalarType::Bool, actual.b, static_cast<const fb_bundle::Bool*>(value)->bool_val(), tolerance, out);
+    compare_scalar(ScalarType::Bool, actual.b, static_cast<const fb_bundle::Bool*>(value)->bool_val(),
+                   tolerance, out);
   } else {
     return fail(Error::InvalidArgument, "bundle: expected output is of another kind");
   }
@@ -133,7 +139,8 @@ Error set_value(Method& method, size_t index, const fb_bundle::Value& source) {
       const auto& tensor = *static_cast<const fb_bundle::Tensor*>(value);
       if (!tensor.sizes() || !tensor.data()) break;
       return method.set_input(index, static_cast<ScalarType>(tensor.scalar_type()),
-                              {tensor.sizes()->data(), tensor.sizes()->size()}, {tensor.data()->data(), tensor.data()->size()});
+                              {tensor.sizes()->data(), tensor.sizes()->size()},
+                              {tensor.data()->data(), tensor.data()->size()});
     }
     case fb_bundle::ValueUnion::Int:
       return set_scalar(method, index, static_cast<const fb_bundle::Int*>(value)->int_val());
@@ -141,8 +148,7 @@ Error set_value(Method& method, size_t index, const fb_bundle::Value& source) {
       return set_scalar(method, index, static_cast<const fb_bundle::Double*>(value)->double_val());
     case fb_bundle::ValueUnion::Bool:
       return set_scalar(method, index, static_cast<const fb_bundle::Bool*>(value)->bool_val());
-    default:
-      break;
+    default: break;
   }
   return fail(Error::InvalidProgram, "bundle: input %zu has no value", index);
 }
@@ -155,7 +161,8 @@ bool Bundle::recognise(Span<const uint8_t> file) {
 
 Error Bundle::load(Span<const uint8_t> file, Bundle* out) {
   if (!recognise(file) || file.size >= FLATBUFFERS_MAX_BUFFER_SIZE) {
-    return fail(Error::InvalidProgram, "bundle: not a .bpte of schema %s", fb_bundle::BundledProgramIdentifier());
+    return fail(Error::InvalidProgram, "bundle: not a .bpte of schema %s",
+                fb_bundle::BundledProgramIdentifier());
   }
   flatbuffers::Verifier verifier(file.data, file.size);
   if (!fb_bundle::VerifyBundledProgramBuffer(verifier)) {
@@ -183,7 +190,8 @@ size_t Bundle::case_count(const char* method) const {
 
 Error Bundle::find(const char* method, size_t index, const fb_bundle::BundledMethodTestCase** out) const {
   if (index >= case_count(method)) {
-    return fail(Error::NotFound, "bundle: method %s has %zu test cases, not %zu", method, case_count(method), index + 1);
+    return fail(Error::NotFound, "bundle: method %s has %zu test cases, not %zu", method, case_count(method),
+                index + 1);
   }
   *out = suite(method)->test_cases()->Get(static_cast<unsigned>(index));
   return Error::Ok;

@@ -21,7 +21,8 @@ class Bundle {
  public:
   // Whether the bytes say they are a bundled program ("BP08").
   static bool recognise(Span<const uint8_t> file);
-  // Errors: InvalidProgram. The file must stay as long as the bundle; it starts at a multiple of kProgramAlign.
+  // Errors: InvalidProgram. The file must stay as long as the bundle; it starts at a multiple of
+  // kProgramAlign.
   static Error load(Span<const uint8_t> file, Bundle* out);
 
   Span<const uint8_t> program() const { return program_; }
@@ -33,18 +34,20 @@ class Bundle {
 
   struct Comparison {
     bool pass;
-    size_t compared;        // elements
-    size_t mismatched;      // elements with |actual - expected| > atol + rtol * |expected|
-    double largest;         // largest |actual - expected|
+    size_t compared;    // elements
+    size_t mismatched;  // elements with |actual - expected| > atol + rtol * |expected|
+    double largest;     // largest |actual - expected|
   };
-  // Compares the outputs of `method`, after execute, with test case `index`, as ExecuTorch's own comparison does:
-  // floating point by that rule (NaN equals NaN, infinities their like), everything else exactly. A shape, type
-  // or number of outputs that differs is InvalidArgument. Other errors: NotFound, InvalidProgram (the bundle).
+  // Compares the outputs of `method`, after execute, with test case `index`, as ExecuTorch's own comparison
+  // does: floating point by that rule (NaN equals NaN, infinities their like), everything else exactly. A
+  // shape, type or number of outputs that differs is InvalidArgument. Other errors: NotFound, InvalidProgram
+  // (the bundle).
   Error compare(const Method& method, size_t index, double rtol, double atol, Comparison* out) const;
 
  private:
   const bundled_program_flatbuffer::BundledMethodTestSuite* suite(const char* method) const;
-  Error find(const char* method, size_t index, const bundled_program_flatbuffer::BundledMethodTestCase** out) const;
+  Error find(const char* method, size_t index,
+             const bundled_program_flatbuffer::BundledMethodTestCase** out) const;
 
   const bundled_program_flatbuffer::BundledProgram* flat_ = nullptr;
   Span<const uint8_t> program_;

@@ -8,7 +8,9 @@ namespace {
 // Stands for an operator that was looked for and named in the log.
 const Kernel kMissing = {"", nullptr};
 
-const char* overload_of(const fb::Operator& source) { return source.overload() ? source.overload()->c_str() : ""; }
+const char* overload_of(const fb::Operator& source) {
+  return source.overload() ? source.overload()->c_str() : "";
+}
 
 }  // namespace
 
@@ -33,7 +35,8 @@ Error MethodLoader::load_kernel(size_t index, Method::Instruction* out) {
   if (!kernels_[index]) {
     kernels_[index] = find_kernel(source.name()->c_str(), overload_of(source));
     if (!kernels_[index]) {
-      report(Level::Error, "operator %s.%s is not in this build", source.name()->c_str(), overload_of(source));
+      report(Level::Error, "operator %s.%s is not in this build", source.name()->c_str(),
+             overload_of(source));
       kernels_[index] = &kMissing;
       ++missing_;
     }
@@ -56,7 +59,8 @@ Error MethodLoader::load_instruction(const fb::Instruction& source, size_t lengt
     case fb::InstructionArguments::DelegateCall: {
       const auto* call = static_cast<const fb::DelegateCall*>(args);
       const auto index = static_cast<size_t>(call->delegate_index());
-      if (index >= delegates_.size) return fail(Error::InvalidProgram, "delegate %zu of %zu", index, delegates_.size);
+      if (index >= delegates_.size)
+        return fail(Error::InvalidProgram, "delegate %zu of %zu", index, delegates_.size);
       out->kind = EventKind::Delegate;
       out->delegate = &delegates_[index];
       return load_call(call->args(), out);
@@ -72,7 +76,8 @@ Error MethodLoader::load_instruction(const fb::Instruction& source, size_t lengt
       const int32_t indices[] = {jump->cond_value_index()};
       out->kind = EventKind::JumpFalse;
       out->destination = static_cast<uint32_t>(jump->destination_instruction());
-      if (out->destination > length) return fail(Error::InvalidProgram, "jump out of its chain of %zu", length);
+      if (out->destination > length)
+        return fail(Error::InvalidProgram, "jump out of its chain of %zu", length);
       return load_arguments(indices, 1, &out->args);
     }
     case fb::InstructionArguments::FreeCall: {
@@ -81,7 +86,8 @@ Error MethodLoader::load_instruction(const fb::Instruction& source, size_t lengt
       return load_arguments(indices, 1, &out->args);
     }
     default:
-      return fail(Error::InvalidProgram, "unknown kind of instruction %d", static_cast<int>(source.instr_args_type()));
+      return fail(Error::InvalidProgram, "unknown kind of instruction %d",
+                  static_cast<int>(source.instr_args_type()));
   }
 }
 
@@ -106,9 +112,11 @@ Error MethodLoader::load_chains() {
   for (size_t i = 0; error == Error::Ok && i < kernels_.size; ++i) kernels_[i] = nullptr;
   if (error == Error::Ok) error = allocate(count, &method_.chains_.data);
   method_.chains_.size = count;
-  for (unsigned i = 0; error == Error::Ok && i < count; ++i) error = load_chain(*plan_.chains()->Get(i), &method_.chains_[i]);
+  for (unsigned i = 0; error == Error::Ok && i < count; ++i)
+    error = load_chain(*plan_.chains()->Get(i), &method_.chains_[i]);
   if (error != Error::Ok || missing_ == 0) return error;
-  return fail(Error::OperatorMissing, "method %s: %zu operator(s) missing, named above", method_.name_, missing_);
+  return fail(Error::OperatorMissing, "method %s: %zu operator(s) missing, named above", method_.name_,
+              missing_);
 }
 
 }  // namespace armdeploy

@@ -4,7 +4,8 @@
 
 namespace armdeploy {
 
-Error MethodLoader::delegate_blob(const fb::BackendDelegateDataReference* where, Span<const uint8_t>* out) const {
+Error MethodLoader::delegate_blob(const fb::BackendDelegateDataReference* where,
+                                  Span<const uint8_t>* out) const {
   if (where && where->location() == fb::DataLocation::SEGMENT) return program_.segment(where->index(), out);
   const auto* blobs = program_.flat().backend_delegate_data();
   if (!where || where->location() != fb::DataLocation::INLINE || where->index() >= size_of(blobs)) {
@@ -29,7 +30,8 @@ Error MethodLoader::compile_specs(const fb::BackendDelegate& source, Span<Compil
   return Error::Ok;
 }
 
-Error MethodLoader::load_delegate(const fb::BackendDelegate& source, uint32_t index, Method::DelegateSlot* out) {
+Error MethodLoader::load_delegate(const fb::BackendDelegate& source, uint32_t index,
+                                  Method::DelegateSlot* out) {
   if (!source.id()) return fail(Error::InvalidProgram, "delegate without a backend id");
   const char* id = source.id()->c_str();
   *out = {find_backend(id), nullptr};
@@ -38,8 +40,10 @@ Error MethodLoader::load_delegate(const fb::BackendDelegate& source, uint32_t in
   Span<CompileSpec> specs;
   Error error = delegate_blob(source.processed(), &blob);
   if (error == Error::Ok) error = compile_specs(source, &specs);
-  if (error != Error::Ok) return fail(error, "backend %s: delegate %u cannot be used", id, static_cast<unsigned>(index));
-  BackendContext context{*memory_.method, *memory_.temp, memory_.fast, program_, method_.name_, index, 0, 0, &memory_.events};
+  if (error != Error::Ok)
+    return fail(error, "backend %s: delegate %u cannot be used", id, static_cast<unsigned>(index));
+  BackendContext context{*memory_.method, *memory_.temp, memory_.fast, program_, method_.name_, index, 0, 0,
+                         &memory_.events};
   memory_.events.emit({EventKind::DelegateInit, true, 0, index, id});
   error = out->backend->init(context, blob, {specs.data, specs.size}, &out->handle);
   memory_.events.emit({EventKind::DelegateInit, false, 0, index, id});

@@ -22,8 +22,7 @@ void write_line(Level level, const char* format, va_list arguments) {
 const char* error_name(Error error) {
   switch (error) {
 #define X(name, code) \
-  case Error::name:   \
-    return #name;
+  case Error::name: return #name;
     ARMDEPLOY_ERRORS(X)
 #undef X
   }

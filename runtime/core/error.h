@@ -8,32 +8,32 @@
 namespace armdeploy {
 
 // The codes of executorch/runtime/core/error.h, 1.5.1. Numbers are part of what users read in logs.
-#define ARMDEPLOY_ERRORS(X)                                                                          \
-  X(Ok, 0x00)                                                                                        \
-  X(Internal, 0x01)                                                                                  \
-  X(InvalidState, 0x02)                                                                              \
-  X(EndOfMethod, 0x03)                                                                               \
-  X(AlreadyLoaded, 0x04)                                                                             \
-  X(NotSupported, 0x10)                                                                              \
-  X(NotImplemented, 0x11)                                                                            \
-  X(InvalidArgument, 0x12)                                                                           \
-  X(InvalidType, 0x13)                                                                               \
-  X(OperatorMissing, 0x14)                                                                           \
-  X(RegistrationExceedingMaxKernels, 0x15)                                                           \
-  X(RegistrationAlreadyRegistered, 0x16)                                                             \
-  X(NotFound, 0x20)                                                                                  \
-  X(MemoryAllocationFailed, 0x21)                                                                    \
-  X(AccessFailed, 0x22)                                                                              \
-  X(InvalidProgram, 0x23)                                                                            \
-  X(InvalidExternalData, 0x24)                                                                       \
-  X(OutOfResources, 0x25)                                                                            \
-  X(DelegateInvalidCompatibility, 0x30)                                                              \
-  X(DelegateMemoryAllocationFailed, 0x31)                                                            \
+#define ARMDEPLOY_ERRORS(X)                \
+  X(Ok, 0x00)                              \
+  X(Internal, 0x01)                        \
+  X(InvalidState, 0x02)                    \
+  X(EndOfMethod, 0x03)                     \
+  X(AlreadyLoaded, 0x04)                   \
+  X(NotSupported, 0x10)                    \
+  X(NotImplemented, 0x11)                  \
+  X(InvalidArgument, 0x12)                 \
+  X(InvalidType, 0x13)                     \
+  X(OperatorMissing, 0x14)                 \
+  X(RegistrationExceedingMaxKernels, 0x15) \
+  X(RegistrationAlreadyRegistered, 0x16)   \
+  X(NotFound, 0x20)                        \
+  X(MemoryAllocationFailed, 0x21)          \
+  X(AccessFailed, 0x22)                    \
+  X(InvalidProgram, 0x23)                  \
+  X(InvalidExternalData, 0x24)             \
+  X(OutOfResources, 0x25)                  \
+  X(DelegateInvalidCompatibility, 0x30)    \
+  X(DelegateMemoryAllocationFailed, 0x31)  \
   X(DelegateInvalidHandle, 0x32)
 
-enum class [[nodiscard]] Error : uint32_t {
+enum class [[nodiscard]] Error : uint32_t{
 #define X(name, code) name = code,
-  ARMDEPLOY_ERRORS(X)
+    ARMDEPLOY_ERRORS(X)
 #undef X
 };
 

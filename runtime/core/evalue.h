@@ -32,10 +32,10 @@ struct EValue {
     double d;
     bool b;
     Tensor* t;
-    Span<const char> s;         // size without the terminator, which is there
-    Span<const bool> bools;     // ListBool
-    Span<const double> doubles; // ListDouble
-    Span<EValue*> list;         // ListInt, ListTensor, ListOptionalTensor: the method's own values; read by *_at
+    Span<const char> s;          // size without the terminator, which is there
+    Span<const bool> bools;      // ListBool
+    Span<const double> doubles;  // ListDouble
+    Span<EValue*> list;  // ListInt, ListTensor, ListOptionalTensor: the method's own values; read by *_at
   };
 
   EValue() : tag(Tag::None), i(0) {}

@@ -91,7 +91,8 @@ void put_double(Text& text, double value, const Spec& spec) {
     value = -value;
   }
   uint64_t whole = static_cast<uint64_t>(value);
-  uint64_t part = static_cast<uint64_t>((value - static_cast<double>(whole)) * static_cast<double>(scale) + 0.5);
+  uint64_t part =
+      static_cast<uint64_t>((value - static_cast<double>(whole)) * static_cast<double>(scale) + 0.5);
   if (part >= scale) {
     part -= scale;
     ++whole;
@@ -129,9 +130,12 @@ int take_count(const char*& format, va_list* arguments) {
 Spec take_spec(const char*& format, va_list* arguments) {
   Spec spec;
   for (;; ++format) {
-    if (*format == '-') spec.left = true;
-    else if (*format == '0') spec.zeros = true;
-    else break;
+    if (*format == '-')
+      spec.left = true;
+    else if (*format == '0')
+      spec.zeros = true;
+    else
+      break;
   }
   spec.width = take_count(format, arguments);
   if (*format == '.') spec.precision = take_count(++format, arguments);
@@ -146,13 +150,9 @@ void put_conversion(Text& text, char conversion, const Spec& spec, va_list* argu
       const char* string = va_arg(*arguments, const char*);
       return put_string(text, string ? string : "(null)", spec);
     }
-    case 'f':
-      return put_double(text, va_arg(*arguments, double), spec);
-    case 'c':
-      return text.put(static_cast<char>(va_arg(*arguments, int)));
-    case 'p':
-      push_number(digits, reinterpret_cast<uintptr_t>(va_arg(*arguments, void*)), 16, 8);
-      break;
+    case 'f': return put_double(text, va_arg(*arguments, double), spec);
+    case 'c': return text.put(static_cast<char>(va_arg(*arguments, int)));
+    case 'p': push_number(digits, reinterpret_cast<uintptr_t>(va_arg(*arguments, void*)), 16, 8); break;
     case 'd':
     case 'i': {
       const int64_t value = take_signed(arguments, spec.longs);
@@ -164,8 +164,7 @@ void put_conversion(Text& text, char conversion, const Spec& spec, va_list* argu
     case 'x':
       push_number(digits, take_unsigned(arguments, spec.longs), conversion == 'x' ? 16 : 10, 1);
       break;
-    default:
-      return text.put(conversion);
+    default: return text.put(conversion);
   }
   put_digits(text, digits, spec);
 }

@@ -33,7 +33,10 @@ struct Method::DelegateSlot {
 class TemporaryMemory {
  public:
   explicit TemporaryMemory(const MethodMemory& memory)
-      : temp_(memory.temp), fast_(memory.fast), temp_mark_(temp_->mark()), fast_mark_{fast_ ? fast_->mark().used : 0} {}
+      : temp_(memory.temp),
+        fast_(memory.fast),
+        temp_mark_(temp_->mark()),
+        fast_mark_{fast_ ? fast_->mark().used : 0} {}
   ~TemporaryMemory() {
     temp_->release(temp_mark_);
     if (fast_) fast_->release(fast_mark_);

@@ -24,8 +24,8 @@ bool all_tensors(const EValue& value, Check check) {
   return true;
 }
 
-// Outputs of a kernel call: the last value repeats what is returned, one tensor or a list of them, and the out
-// arguments stand just before it. None of them may be a constant of the program.
+// Outputs of a kernel call: the last value repeats what is returned, one tensor or a list of them, and the
+// out arguments stand just before it. None of them may be a constant of the program.
 bool outputs_writable(Span<EValue*> args) {
   if (args.empty()) return true;
   const EValue& last = *args[args.size - 1];
@@ -47,7 +47,8 @@ Error check_call(Span<EValue*> args, bool view, bool kernel) {
       return fail(Error::InvalidState, "argument %zu: a tensor without memory", i);
     }
   }
-  if (kernel && !view && !outputs_writable(args)) return fail(Error::InvalidProgram, "its output is a constant");
+  if (kernel && !view && !outputs_writable(args))
+    return fail(Error::InvalidProgram, "its output is a constant");
   return Error::Ok;
 }
 
@@ -107,7 +108,8 @@ Error MethodLoader::load() {
   if (error == Error::Ok) error = check_interface(*plan_.outputs(), &method_.outputs_);
   if (error == Error::Ok) error = load_delegates();
   if (error == Error::Ok) error = load_chains();
-  for (size_t i = 0; error == Error::Ok && i < method_.inputs_.size; ++i) error = own_memory(method_.input(i));
+  for (size_t i = 0; error == Error::Ok && i < method_.inputs_.size; ++i)
+    error = own_memory(method_.input(i));
   if (error == Error::Ok) error = give_outputs_memory();
   return error;
 }
@@ -137,7 +139,8 @@ Tensor* Method::input_tensor(size_t index) const {
 }
 
 Error Method::set_input(size_t index, Span<const uint8_t> bytes) {
-  if (index >= inputs_.size) return fail(Error::InvalidArgument, "input %zu: the method has %zu", index, inputs_.size);
+  if (index >= inputs_.size)
+    return fail(Error::InvalidArgument, "input %zu: the method has %zu", index, inputs_.size);
   EValue& value = values_[static_cast<size_t>(inputs_[index])];
   const Tensor* tensor = input_tensor(index);
   void* target = &value.i;
@@ -149,7 +152,8 @@ Error Method::set_input(size_t index, Span<const uint8_t> bytes) {
     return fail(Error::InvalidArgument, "input %zu is neither a tensor in memory nor a number", index);
   }
   if (bytes.size != wanted) {
-    return fail(Error::InvalidArgument, "input %zu: got %zu bytes, the method takes %zu", index, bytes.size, wanted);
+    return fail(Error::InvalidArgument, "input %zu: got %zu bytes, the method takes %zu", index, bytes.size,
+                wanted);
   }
   if (value.tag == Tag::Bool) {
     value.b = bytes[0] != 0;
@@ -159,10 +163,12 @@ Error Method::set_input(size_t index, Span<const uint8_t> bytes) {
   return Error::Ok;
 }
 
-Error Method::set_input(size_t index, ScalarType dtype, Span<const int32_t> sizes, Span<const uint8_t> bytes) {
+Error Method::set_input(size_t index, ScalarType dtype, Span<const int32_t> sizes,
+                        Span<const uint8_t> bytes) {
   Tensor* tensor = index < inputs_.size ? input_tensor(index) : nullptr;
   if (!tensor || tensor->dtype != dtype) {
-    return fail(Error::InvalidArgument, "input %zu is not a tensor of scalar type %d", index, static_cast<int>(dtype));
+    return fail(Error::InvalidArgument, "input %zu is not a tensor of scalar type %d", index,
+                static_cast<int>(dtype));
   }
   const Error error = tensor->resize(sizes.data, sizes.size);
   return error == Error::Ok ? set_input(index, bytes) : error;
@@ -171,7 +177,8 @@ Error Method::set_input(size_t index, ScalarType dtype, Span<const int32_t> size
 Error Method::call_delegate(const Instruction& instruction, uint32_t chain, uint32_t index) {
   const DelegateSlot& slot = *instruction.delegate;
   const auto number = static_cast<uint32_t>(&slot - delegates_);
-  BackendContext context{*memory_.method, *memory_.temp, memory_.fast, *program_, name_, number, chain, index, &memory_.events};
+  BackendContext context{*memory_.method, *memory_.temp, memory_.fast, *program_,      name_,
+                         number,          chain,         index,        &memory_.events};
   return slot.backend->execute(context, slot.handle, instruction.args);
 }
 
@@ -189,17 +196,14 @@ Error Method::step(const Instruction& instruction, uint32_t chain, uint32_t inde
       KernelContext context{*memory_.temp, instruction.kernel->name};
       return instruction.kernel->run(context, args);
     }
-    case EventKind::Move:
-      *args[1] = *args[0];
-      return Error::Ok;
+    case EventKind::Move: *args[1] = *args[0]; return Error::Ok;
     case EventKind::JumpFalse: {
       bool on = true;
       const Error error = condition(*args[0], &on);
       if (!on) *next = instruction.destination;
       return error;
     }
-    default:
-      return free_tensor(*args[0]);
+    default: return free_tensor(*args[0]);
   }
 }
 
@@ -225,8 +229,8 @@ Error Method::execute(uint64_t budget) {
       error = step(instruction, chain, index, &next);
       events.emit({instruction.kind, false, chain, index, name});
       if (error != Error::Ok) {
-        error = fail(error, "method %s: instruction %u:%u %s failed with %s", name_, static_cast<unsigned>(chain),
-                     static_cast<unsigned>(index), name, error_name(error));
+        error = fail(error, "method %s: instruction %u:%u %s failed with %s", name_,
+                     static_cast<unsigned>(chain), static_cast<unsigned>(index), name, error_name(error));
       }
     }
   }

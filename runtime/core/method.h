@@ -23,7 +23,7 @@ struct MethodMemory {
   Arena* fast = nullptr;    // optional, for delegates
   // planned[i] holds memory id i + 1. Ids past the end share the last arena; none at all: `method`.
   Span<Arena* const> planned;
-  EventHook events;         // optional
+  EventHook events;  // optional
 };
 
 constexpr uint64_t kInstructionBudget = 10'000'000;  // ExecuTorch's limit
@@ -42,14 +42,14 @@ class Method {
   const EValue& output(size_t index) const { return values_[static_cast<size_t>(outputs_[index])]; }
   size_t instruction_count() const;
 
-  // A tensor of its present shape from raw bytes (copied), or an int64 / double / bool in its own 8, 8, 1 bytes.
-  // Another number of bytes: InvalidArgument.
+  // A tensor of its present shape from raw bytes (copied), or an int64 / double / bool in its own 8, 8, 1
+  // bytes. Another number of bytes: InvalidArgument.
   Error set_input(size_t index, Span<const uint8_t> bytes);
   // The same with a shape (bounded dynamic inputs) and a type that must be the tensor's.
   Error set_input(size_t index, ScalarType dtype, Span<const int32_t> sizes, Span<const uint8_t> bytes);
 
-  // Where the input tensor's bytes go, for reading a file straight into it (`nbytes` of them). Null: not a tensor.
-  // A tensor without planned memory gets its place in the method arena at load.
+  // Where the input tensor's bytes go, for reading a file straight into it (`nbytes` of them). Null: not a
+  // tensor. A tensor without planned memory gets its place in the method arena at load.
   Tensor* input_tensor(size_t index) const;
 
   // Runs the method once. `budget`: instructions it may execute; one more is InvalidProgram ("endless loop").

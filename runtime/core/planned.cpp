@@ -8,7 +8,8 @@ Error MethodLoader::allocate_planned() {
   if (size_of(plan_.non_const_buffer_device()) != 0) {
     for (const fb::NonConstBufferDevice* device : *plan_.non_const_buffer_device()) {
       if (device->device_type() != fb::DeviceType::CPU) {
-        return fail(Error::NotSupported, "method %s: planned memory on another device than the CPU", method_.name_);
+        return fail(Error::NotSupported, "method %s: planned memory on another device than the CPU",
+                    method_.name_);
       }
     }
   }
@@ -18,7 +19,8 @@ Error MethodLoader::allocate_planned() {
   planned_.size = count;
   for (size_t i = 0; i < count; ++i) {
     Arena* arena = memory_.method;
-    if (!memory_.planned.empty()) arena = memory_.planned[i < memory_.planned.size ? i : memory_.planned.size - 1];
+    if (!memory_.planned.empty())
+      arena = memory_.planned[i < memory_.planned.size ? i : memory_.planned.size - 1];
     planned_[i] = arena->allocate(program_.planned_bytes(method_.name_, i));
     if (!planned_[i]) return Error::MemoryAllocationFailed;
   }
@@ -32,8 +34,8 @@ Error MethodLoader::planned_address(const fb::AllocationDetails& where, size_t b
   const bool outside = where.memory_offset_high() != 0 || offset > size || bytes > size - offset;
   if (index >= planned_.size || outside) {
     const Error error = index >= planned_.size ? Error::InvalidArgument : Error::MemoryAllocationFailed;
-    return fail(error, "tensor: %zu bytes at offset %zu of memory %zu, which has %zu bytes", bytes, offset, index + 1,
-                size);
+    return fail(error, "tensor: %zu bytes at offset %zu of memory %zu, which has %zu bytes", bytes, offset,
+                index + 1, size);
   }
   *out = static_cast<uint8_t*>(planned_[index]) + offset;
   return Error::Ok;

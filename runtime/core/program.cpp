@@ -31,8 +31,8 @@ Error read_layout(Span<const uint8_t> file, Layout* out) {
   if (std::memcmp(header, "eh00", kHeaderMagicSize) != 0) return Error::Ok;
   const auto length = static_cast<uint32_t>(read_bytes(header + 4, 4));
   if (length < kHeaderLeast) {
-    return fail(Error::InvalidProgram, "program: extended header of %u bytes; at least %u", static_cast<unsigned>(length),
-                static_cast<unsigned>(kHeaderLeast));
+    return fail(Error::InvalidProgram, "program: extended header of %u bytes; at least %u",
+                static_cast<unsigned>(length), static_cast<unsigned>(kHeaderLeast));
   }
   out->program_size = read_bytes(header + 8, 8);
   out->segment_base = read_bytes(header + 16, 8);
@@ -41,7 +41,9 @@ Error read_layout(Span<const uint8_t> file, Layout* out) {
 }
 
 // Whether `size` bytes at `offset` lie within `limit`.
-bool within(uint64_t offset, uint64_t size, uint64_t limit) { return offset <= limit && size <= limit - offset; }
+bool within(uint64_t offset, uint64_t size, uint64_t limit) {
+  return offset <= limit && size <= limit - offset;
+}
 
 Error check_layout(const Layout& layout, size_t file_size) {
   const bool apart = layout.segment_base == 0 || layout.segment_base >= layout.program_size;
@@ -50,7 +52,8 @@ Error check_layout(const Layout& layout, size_t file_size) {
     const bool cut = apart && whole;
     return fail(cut ? Error::InvalidArgument : Error::InvalidProgram,
                 "program: header says %llu bytes, segments %llu at %llu; the file has %zu",
-                static_cast<unsigned long long>(layout.program_size), static_cast<unsigned long long>(layout.segment_size),
+                static_cast<unsigned long long>(layout.program_size),
+                static_cast<unsigned long long>(layout.segment_size),
                 static_cast<unsigned long long>(layout.segment_base), file_size);
   }
   return Error::Ok;
@@ -69,8 +72,8 @@ Error check_segments(const fb::Program& program, size_t available) {
 Error check_methods(const fb::Program& program) {
   for (size_t i = 0; i < size_of(program.execution_plan()); ++i) {
     const fb::ExecutionPlan& plan = *program.execution_plan()->Get(static_cast<unsigned>(i));
-    if (!plan.name() || !plan.values() || !plan.inputs() || !plan.outputs() || !plan.non_const_buffer_sizes() ||
-        !plan.delegates()) {
+    if (!plan.name() || !plan.values() || !plan.inputs() || !plan.outputs() ||
+        !plan.non_const_buffer_sizes() || !plan.delegates()) {
       return fail(Error::InvalidProgram, "program: method %zu lacks a field", i);
     }
   }
@@ -90,11 +93,12 @@ Error verify(Span<const uint8_t> bytes) {
 
 Error Program::load(Span<const uint8_t> file, Program* out) {
   if (reinterpret_cast<uintptr_t>(file.data) % kProgramAlign != 0) {
-    return fail(Error::InvalidArgument, "program: address %p is not a multiple of %zu", static_cast<const void*>(file.data),
-                kProgramAlign);
+    return fail(Error::InvalidArgument, "program: address %p is not a multiple of %zu",
+                static_cast<const void*>(file.data), kProgramAlign);
   }
   if (file.size < kFileLeast) return fail(Error::InvalidArgument, "program: cut to %zu bytes", file.size);
-  if (file.size >= FLATBUFFERS_MAX_BUFFER_SIZE) return fail(Error::InvalidProgram, "program: larger than 2 GiB");
+  if (file.size >= FLATBUFFERS_MAX_BUFFER_SIZE)
+    return fail(Error::InvalidProgram, "program: larger than 2 GiB");
   Layout layout;
   Error error = read_layout(file, &layout);
   if (error == Error::Ok) error = check_layout(layout, file.size);
@@ -105,7 +109,9 @@ Error Program::load(Span<const uint8_t> file, Program* out) {
 
   const fb::Program& flat = *fb::GetProgram(file.data);
   const auto base = static_cast<size_t>(layout.segment_base);
-  const size_t available = base == 0 ? 0 : layout.segment_size == 0 ? file.size - base : static_cast<size_t>(layout.segment_size);
+  const size_t available = base == 0                  ? 0
+                           : layout.segment_size == 0 ? file.size - base
+                                                      : static_cast<size_t>(layout.segment_size);
   error = check_segments(flat, available);
   if (error == Error::Ok) error = check_methods(flat);
   if (error != Error::Ok) return error;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generated FlatBuffers code, quiet and without assertions: everything read through it was verified before.
+// The generated FlatBuffers code, quiet and without assertions: everything read through it was verified
+// before.
 #pragma once
 
 #ifdef NDEBUG

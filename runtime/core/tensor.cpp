@@ -5,7 +5,8 @@ namespace armdeploy {
 
 size_t element_size(ScalarType type) {
   // By number; 0: no type of that number, or one without whole bytes.
-  static const uint8_t kSizes[] = {1, 1, 2, 4, 8, 2, 4, 8, 0, 0, 0, 1, 1, 1, 4, 2, 0, 0, 0, 0, 0, 0, 2, 1, 1, 1, 1, 2, 4, 8};
+  static const uint8_t kSizes[] = {1, 1, 2, 4, 8, 2, 4, 8, 0, 0, 0, 1, 1, 1, 4,
+                                   2, 0, 0, 0, 0, 0, 0, 2, 1, 1, 1, 1, 2, 4, 8};
   const auto index = static_cast<uint8_t>(type);
   return index < sizeof kSizes ? kSizes[index] : 0;
 }
@@ -47,7 +48,8 @@ static bool fits(const int32_t* sizes, size_t rank, size_t bytes, size_t capacit
 
 Error Tensor::resize(const int32_t* new_sizes, size_t new_rank) {
   if (new_rank != rank) {
-    return fail(Error::NotSupported, "resize: a tensor of rank %u cannot become rank %zu", unsigned{rank}, new_rank);
+    return fail(Error::NotSupported, "resize: a tensor of rank %u cannot become rank %zu", unsigned{rank},
+                new_rank);
   }
   size_t same = 0;
   while (same < rank && sizes[same] == new_sizes[same]) ++same;
@@ -55,11 +57,13 @@ Error Tensor::resize(const int32_t* new_sizes, size_t new_rank) {
   const int found = static_cast<int>(sizes[same]);
   const int wanted = static_cast<int>(new_sizes[same]);
   if (!resizable) {
-    return fail(Error::NotSupported, "resize: dimension %zu of a static tensor is %d, not %d", same, found, wanted);
+    return fail(Error::NotSupported, "resize: dimension %zu of a static tensor is %d, not %d", same, found,
+                wanted);
   }
   if (!fits(new_sizes, rank, element_size(dtype), capacity)) {
-    return fail(Error::NotSupported, "resize: dimension %zu from %d to %d needs more than the tensor's %zu bytes", same,
-                found, wanted, capacity);
+    return fail(Error::NotSupported,
+                "resize: dimension %zu from %d to %d needs more than the tensor's %zu bytes", same, found,
+                wanted, capacity);
   }
   for (size_t i = 0; i < rank; ++i) resizable[i] = new_sizes[i];
   return Error::Ok;

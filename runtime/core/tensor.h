@@ -43,8 +43,8 @@ enum class Dynamism : uint8_t { Static = 0, Bounded = 1 };
 constexpr size_t kMaxRank = 16;
 
 struct Tensor {
-  void* data;                // null until an input or a kernel gives it memory (inputs outside planned memory)
-  const int32_t* sizes;      // `rank` dimensions, none negative
+  void* data;            // null until an input or a kernel gives it memory (inputs outside planned memory)
+  const int32_t* sizes;  // `rank` dimensions, none negative
   const uint8_t* dim_order;  // a permutation of 0 … rank-1, outermost in memory first
   int32_t* resizable;        // where `sizes` lives when it may change; null: the shape is fixed
   size_t capacity;           // bytes: the most this tensor may hold (its upper bound)
@@ -60,8 +60,8 @@ struct Tensor {
   // Strides in elements, `rank` of them, from sizes and dim_order.
   void strides(size_t* out) const;
 
-  // Gives the tensor a new shape of the same rank. Static: only its own shape (else NotSupported); bounded: any
-  // shape whose elements fit `capacity`, none negative (else NotSupported). Another rank: NotSupported.
+  // Gives the tensor a new shape of the same rank. Static: only its own shape (else NotSupported); bounded:
+  // any shape whose elements fit `capacity`, none negative (else NotSupported). Another rank: NotSupported.
   Error resize(const int32_t* new_sizes, size_t new_rank);
 
   template <class T>

@@ -9,8 +9,8 @@ namespace {
 Error check_shape(const fb::Tensor& source, size_t element, size_t* bytes) {
   const size_t rank = size_of(source.sizes());
   if (!source.sizes() || !source.dim_order() || rank > kMaxRank || source.dim_order()->size() != rank) {
-    return fail(Error::InvalidProgram, "tensor: sizes or dim_order missing, of different length or longer than %zu",
-                kMaxRank);
+    return fail(Error::InvalidProgram,
+                "tensor: sizes or dim_order missing, of different length or longer than %zu", kMaxRank);
   }
   uint32_t seen = 0;
   bool overflow = false;
@@ -20,8 +20,8 @@ Error check_shape(const fb::Tensor& source, size_t element, size_t* bytes) {
     const int32_t size = source.sizes()->Get(i);
     const uint8_t dimension = source.dim_order()->Get(i);
     if (size < 0 || dimension >= rank || (seen >> dimension & 1) != 0) {
-      return fail(Error::InvalidProgram, "tensor: dimension %u has size %d and order %u", i, static_cast<int>(size),
-                  unsigned{dimension});
+      return fail(Error::InvalidProgram, "tensor: dimension %u has size %d and order %u", i,
+                  static_cast<int>(size), unsigned{dimension});
     }
     seen |= 1U << dimension;
     empty |= size == 0;
@@ -33,12 +33,14 @@ Error check_shape(const fb::Tensor& source, size_t element, size_t* bytes) {
 }
 
 bool is_external(const fb::Tensor& source) {
-  return source.extra_tensor_info() && source.extra_tensor_info()->location() == fb::TensorDataLocation::EXTERNAL;
+  return source.extra_tensor_info() &&
+         source.extra_tensor_info()->location() == fb::TensorDataLocation::EXTERNAL;
 }
 
 Error check_kind(const fb::Tensor& source) {
   const auto dynamism = source.shape_dynamism();
-  const bool elsewhere = source.extra_tensor_info() && source.extra_tensor_info()->device_type() != fb::DeviceType::CPU;
+  const bool elsewhere =
+      source.extra_tensor_info() && source.extra_tensor_info()->device_type() != fb::DeviceType::CPU;
   if (source.storage_offset() != 0 || elsewhere || dynamism == fb::TensorShapeDynamism::DYNAMIC_UNBOUND) {
     return fail(Error::NotSupported, "tensor: unbounded shape, another device or a storage offset");
   }
@@ -63,8 +65,10 @@ Error MethodLoader::constant_data(size_t index, Span<const uint8_t>* out) const 
   if (constants && size_of(constants->offsets()) > 0) {
     const Error error = program_.segment(constants->segment_index(), out);
     if (error != Error::Ok) return error;
-    const uint64_t offset = index < constants->offsets()->size() ? element64(*constants->offsets(), index) : UINT64_MAX;
-    if (offset > out->size) return fail(Error::InvalidArgument, "tensor: constant %zu lies outside its segment", index);
+    const uint64_t offset =
+        index < constants->offsets()->size() ? element64(*constants->offsets(), index) : UINT64_MAX;
+    if (offset > out->size)
+      return fail(Error::InvalidArgument, "tensor: constant %zu lies outside its segment", index);
     *out = {out->data + static_cast<size_t>(offset), out->size - static_cast<size_t>(offset)};
     return Error::Ok;
   }
@@ -77,7 +81,8 @@ Error MethodLoader::constant_data(size_t index, Span<const uint8_t>* out) const 
 
 // First value of a mutable tensor, from where it starts to the end of its segment.
 Error MethodLoader::initial_data(const fb::Tensor& source, Span<const uint8_t>* out) const {
-  const uint64_t list = source.extra_tensor_info() ? source.extra_tensor_info()->mutable_data_segments_idx() : 0;
+  const uint64_t list =
+      source.extra_tensor_info() ? source.extra_tensor_info()->mutable_data_segments_idx() : 0;
   const auto* lists = program_.flat().mutable_data_segments();
   const size_t index = source.data_buffer_idx();
   if (list >= size_of(lists)) return fail(Error::NotFound, "tensor: no initial values in the program");
@@ -85,7 +90,8 @@ Error MethodLoader::initial_data(const fb::Tensor& source, Span<const uint8_t>* 
   const uint64_t offset = index < size_of(entry.offsets()) ? element64(*entry.offsets(), index) : UINT64_MAX;
   const Error error = program_.segment(entry.segment_index(), out);
   if (error != Error::Ok) return error;
-  if (offset > out->size) return fail(Error::InvalidProgram, "tensor: initial value %zu lies outside its segment", index);
+  if (offset > out->size)
+    return fail(Error::InvalidProgram, "tensor: initial value %zu lies outside its segment", index);
   *out = {out->data + static_cast<size_t>(offset), out->size - static_cast<size_t>(offset)};
   return Error::Ok;
 }
@@ -105,12 +111,15 @@ Error MethodLoader::load_data(const fb::Tensor& source, Tensor* tensor) {
   }
   if (error != Error::Ok) return error;
   if (stored && bytes.size < tensor->capacity) {
-    return fail(Error::InvalidArgument, "tensor: needs %zu bytes of data, the program has %zu", tensor->capacity, bytes.size);
+    return fail(Error::InvalidArgument, "tensor: needs %zu bytes of data, the program has %zu",
+                tensor->capacity, bytes.size);
   }
   if (reinterpret_cast<uintptr_t>(tensor->data) % element_size(tensor->dtype) != 0) {
-    return fail(Error::InvalidProgram, "tensor: data is not aligned to its %zu-byte elements", element_size(tensor->dtype));
+    return fail(Error::InvalidProgram, "tensor: data is not aligned to its %zu-byte elements",
+                element_size(tensor->dtype));
   }
-  if (stored && !tensor->constant && tensor->capacity != 0) std::memcpy(tensor->data, bytes.data, tensor->capacity);
+  if (stored && !tensor->constant && tensor->capacity != 0)
+    std::memcpy(tensor->data, bytes.data, tensor->capacity);
   return Error::Ok;
 }
 
@@ -123,7 +132,8 @@ Error MethodLoader::load_tensor(const fb::Tensor& source, Tensor** out) {
   if (error != Error::Ok) return error;
   const auto dynamism = static_cast<Dynamism>(source.shape_dynamism());
   const auto rank = static_cast<uint8_t>(source.sizes()->size());
-  **out = {nullptr, source.sizes()->data(), source.dim_order()->data(), nullptr, bytes, rank, dtype, dynamism, false};
+  **out = {nullptr, source.sizes()->data(), source.dim_order()->data(), nullptr, bytes, rank, dtype, dynamism,
+           false};
   if (dynamism == Dynamism::Bounded) {
     error = allocate(rank, &(*out)->resizable);
     if (error != Error::Ok) return error;

@@ -9,7 +9,8 @@ template <class T>
 Error load_span(const flatbuffers::Vector<T>* items, Span<const T>* out) {
   if (!items) return fail(Error::InvalidProgram, "list without items");
   const auto* data = reinterpret_cast<const T*>(items->Data());
-  if (reinterpret_cast<uintptr_t>(data) % alignof(T) != 0) return fail(Error::InvalidProgram, "list: misaligned");
+  if (reinterpret_cast<uintptr_t>(data) % alignof(T) != 0)
+    return fail(Error::InvalidProgram, "list: misaligned");
   *out = {data, items->size()};
   return Error::Ok;
 }
@@ -29,7 +30,8 @@ Error load_bools(const flatbuffers::Vector<uint8_t>* items, Span<const bool>* ou
 
 Error MethodLoader::value_at(int64_t index, EValue** out) const {
   if (index < 0 || static_cast<uint64_t>(index) >= method_.values_.size) {
-    return fail(Error::InvalidProgram, "value %lld of %zu", static_cast<long long>(index), method_.values_.size);
+    return fail(Error::InvalidProgram, "value %lld of %zu", static_cast<long long>(index),
+                method_.values_.size);
   }
   *out = &method_.values_[static_cast<size_t>(index)];
   return Error::Ok;
@@ -53,7 +55,8 @@ Error MethodLoader::load_int_list(const flatbuffers::Vector<int64_t>* items, EVa
   if (!items) return fail(Error::InvalidProgram, "list without items");
   EValue** list = nullptr;
   Error error = allocate(items->size(), &list);
-  for (size_t i = 0; error == Error::Ok && i < items->size(); ++i) error = value_at(element64(*items, i), &list[i]);
+  for (size_t i = 0; error == Error::Ok && i < items->size(); ++i)
+    error = value_at(element64(*items, i), &list[i]);
   out->tag = Tag::ListInt;
   out->list = {list, items->size()};
   return error;
@@ -63,8 +66,7 @@ Error MethodLoader::load_value(const fb::EValue& source, EValue* out) {
   const void* value = source.val();
   if (!value) return fail(Error::InvalidProgram, "no value");
   switch (source.val_type()) {
-    case fb::KernelTypes::Null:
-      return Error::Ok;
+    case fb::KernelTypes::Null: return Error::Ok;
     case fb::KernelTypes::Int:
       out->i = static_cast<const fb::Int*>(value)->int_val();
       out->tag = Tag::Int;
@@ -87,8 +89,7 @@ Error MethodLoader::load_value(const fb::EValue& source, EValue* out) {
       out->tag = Tag::String;
       return Error::Ok;
     }
-    case fb::KernelTypes::IntList:
-      return load_int_list(static_cast<const fb::IntList*>(value)->items(), out);
+    case fb::KernelTypes::IntList: return load_int_list(static_cast<const fb::IntList*>(value)->items(), out);
     case fb::KernelTypes::DoubleList:
       out->tag = Tag::ListDouble;
       return load_span(static_cast<const fb::DoubleList*>(value)->items(), &out->doubles);
@@ -98,7 +99,8 @@ Error MethodLoader::load_value(const fb::EValue& source, EValue* out) {
     case fb::KernelTypes::TensorList:
       return load_boxed(static_cast<const fb::TensorList*>(value)->items(), Tag::ListTensor, out);
     case fb::KernelTypes::OptionalTensorList:
-      return load_boxed(static_cast<const fb::OptionalTensorList*>(value)->items(), Tag::ListOptionalTensor, out);
+      return load_boxed(static_cast<const fb::OptionalTensorList*>(value)->items(), Tag::ListOptionalTensor,
+                        out);
     default:
       return fail(Error::InvalidProgram, "unknown kind of value %d", static_cast<int>(source.val_type()));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fuzz_pte without libFuzzer: runs each file it is given; with --flip every byte of each file inverted, one at a
-// time, and every length it can be cut to.
+// fuzz_pte without libFuzzer: runs each file it is given; with --flip every byte of each file inverted, one
+// at a time, and every length it can be cut to.
 #include <cstdint>
 #include <cstdio>
 #include <cstring>

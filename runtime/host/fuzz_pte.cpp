@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a program: loaded, and executed when it loads. Nothing may be read or written outside its buffers.
+// Any bytes as a program: loaded, and executed when it loads. Nothing may be read or written outside its
+// buffers.
 #include <cstdint>
 #include <cstring>
 
@@ -50,7 +51,8 @@ class Memory {
 
 uint8_t sum(const void* bytes, size_t size) {
   uint8_t total = 0;
-  for (size_t i = 0; i < size; ++i) total = static_cast<uint8_t>(total + static_cast<const uint8_t*>(bytes)[i]);
+  for (size_t i = 0; i < size; ++i)
+    total = static_cast<uint8_t>(total + static_cast<const uint8_t*>(bytes)[i]);
   return total;
 }
 
@@ -58,7 +60,8 @@ uint8_t read_outputs(const Method& method) {
   uint8_t total = 0;
   for (size_t i = 0; i < method.output_count(); ++i) {
     const EValue& output = method.output(i);
-    if (output.is_tensor() && output.t->data) total = static_cast<uint8_t>(total + sum(output.t->data, output.t->nbytes()));
+    if (output.is_tensor() && output.t->data)
+      total = static_cast<uint8_t>(total + sum(output.t->data, output.t->nbytes()));
   }
   return total;
 }

@@ -44,7 +44,8 @@ bool take(const char* name, const char* value, Options* out) {
     return number(value, &out->planned_pools[out->planned_count++]);
   }
   if (is(name, "--shape", "")) return shape(value, out);
-  if (is(name, "-i", "--input") && out->input_count < kMaxInputs) return out->inputs[out->input_count++].path = value, true;
+  if (is(name, "-i", "--input") && out->input_count < kMaxInputs)
+    return out->inputs[out->input_count++].path = value, true;
   return false;
 }
 
@@ -73,7 +74,8 @@ bool parse(int count, char** arguments, Options* out) {
       continue;
     }
     if (i + 1 >= count || !take(arguments[i], arguments[i + 1], out)) {
-      std::fprintf(stderr, "runner_host: option %s is unknown, lacks a value or has a bad one\n", arguments[i]);
+      std::fprintf(stderr, "runner_host: option %s is unknown, lacks a value or has a bad one\n",
+                   arguments[i]);
       return false;
     }
     ++i;

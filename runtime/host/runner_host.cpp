@@ -24,8 +24,8 @@ void log_line(Level level, const char* line, size_t) {
 }
 
 void log_event(void*, const Event& event) {
-  std::printf("event %d %s %u:%u %s\n", static_cast<int>(event.kind), event.begin ? "begin" : "end", event.chain,
-              event.instruction, event.name);
+  std::printf("event %d %s %u:%u %s\n", static_cast<int>(event.kind), event.begin ? "begin" : "end",
+              event.chain, event.instruction, event.name);
 }
 
 int stop(Error error, int status) {
@@ -98,7 +98,8 @@ Error set_input(const Input& input, size_t index, Method& method) {
 
 Error set_inputs(const Options& options, Method& method) {
   if (options.input_count != method.input_count()) {
-    return fail(Error::InvalidArgument, "%zu input files, the method takes %zu", options.input_count, method.input_count());
+    return fail(Error::InvalidArgument, "%zu input files, the method takes %zu", options.input_count,
+                method.input_count());
   }
   for (size_t i = 0; i < options.input_count; ++i) {
     const Error error = set_input(options.inputs[i], i, method);
@@ -111,7 +112,8 @@ Error write_output(const char* prefix, size_t index, const EValue& value) {
   char path[512];
   format_text(path, sizeof path, "%s-%zu.bin", prefix, index);
   const bool tensor = value.is_tensor();
-  if (!tensor && !value.is_scalar()) return fail(Error::NotSupported, "output %zu is neither tensor nor number", index);
+  if (!tensor && !value.is_scalar())
+    return fail(Error::NotSupported, "output %zu is neither tensor nor number", index);
   const size_t size = tensor ? value.t->nbytes() : value.tag == Tag::Bool ? 1 : 8;
   const void* bytes = tensor ? value.t->data : &value.i;
   return write_file(path, bytes, size) ? Error::Ok : fail(Error::AccessFailed, "cannot write %s", path);
@@ -153,8 +155,8 @@ Error run_bundle(const Bundle& bundle, Method& method, bool* pass) {
     if (error == Error::Ok) error = method.execute();
     if (error == Error::Ok) error = bundle.compare(method, i, kTolerance, kTolerance, &result);
     if (error != Error::Ok) break;
-    std::printf("case %zu: %zu of %zu elements differ, at most by %g\n", i, result.mismatched, result.compared,
-                result.largest);
+    std::printf("case %zu: %zu of %zu elements differ, at most by %g\n", i, result.mismatched,
+                result.compared, result.largest);
     *pass = *pass && result.pass;
   }
   return error;
@@ -162,7 +164,8 @@ Error run_bundle(const Bundle& bundle, Method& method, bool* pass) {
 
 int run(const Options& options) {
   Buffer model;
-  if (!read_file(options.model, &model)) return std::fprintf(stderr, "E cannot read %s\n", options.model), kCannotLoad;
+  if (!read_file(options.model, &model))
+    return std::fprintf(stderr, "E cannot read %s\n", options.model), kCannotLoad;
   Span<const uint8_t> file = model.span();
   Bundle bundle;
   const bool bundled = Bundle::recognise(file);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A delegate for tests: reads every byte it is given; each byte of its output, the last argument, is the sum of the
-// inputs' bytes at that place, of its blob, its compile specs' values and the named data of their keys. "SumBackend"
-// for programs of the tests, "EthosUBackend" so that programs for the NPU load as well.
+// A delegate for tests: reads every byte it is given; each byte of its output, the last argument, is the sum
+// of the inputs' bytes at that place, of its blob, its compile specs' values and the named data of their
+// keys. "SumBackend" for programs of the tests, "EthosUBackend" so that programs for the NPU load as well.
 #include <cstring>
 
 #include "runtime/core/backend.h"
@@ -30,7 +30,8 @@ Error init(BackendContext& context, Span<const uint8_t> blob, Span<const Compile
   made->blob = blob;
   for (const CompileSpec& spec : specs) {
     if (std::strlen(spec.key) == 0) return fail(Error::InvalidProgram, "compile spec without a key");
-    made->sum = static_cast<uint8_t>(made->sum + sum_of(spec.value) + sum_of(context.program.named_data(spec.key)));
+    made->sum =
+        static_cast<uint8_t>(made->sum + sum_of(spec.value) + sum_of(context.program.named_data(spec.key)));
   }
   *handle = made;
   return Error::Ok;
