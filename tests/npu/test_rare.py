@@ -293,3 +293,46 @@ def test_average_is_a_guess() -> None:
     unscaled(program)
     program("OP_POOL", PoolMode.AVERAGE)
     assert program.run().guesses == {Guess.AVERAGE_DIVISION}
+
+
+def stacked_tiles(strict: bool) -> tuple[np.ndarray, RunResult]:
+    """A map of five rows in three tiles of 2, 1 and 2 rows, copied."""
+    program = Program(Family.U85)
+    windowed(program, INT8, INT8.shape, "i1")
+    program("IFM_PRECISION", signed=1, storage=isa.Storage.TILE_3X1)
+    program("IFM_HEIGHT0_M1", 1)
+    program("IFM_HEIGHT1_M1", 0)
+    for tile, (row, place) in enumerate(((0, 0x1000), (2, 0x2000), (3, 0x3000))):
+        program.put(place, INT8[row:])
+        program(f"IFM_BASE{tile}", place)
+    unscaled(program)
+    program("OP_POOL", PoolMode.SUM)
+    program("OP_STOP", 0xFFFF)
+    memory = ArrayMemory({1: program.data})
+    result = Npu(program.config, strict=strict).run_commands(stream.encode_all(program.commands), memory)
+    return program.get(TARGET, INT8.shape, "i1"), result
+
+
+def test_three_stacked_tiles_are_a_guess() -> None:
+    got, result = stacked_tiles(strict=False)
+    np.testing.assert_array_equal(got, INT8)
+    assert result.guesses == {Guess.TILES_3X1}
+    with pytest.raises(NotModelled, match="3x1 tiles"):
+        stacked_tiles(strict=True)
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_branch_on_the_last_result(value: int) -> None:
+    """A value of one skips the second operation, which would overwrite the result."""
+    program = Program(Family.U85)
+    windowed(program, np.full((1, 1, 1), value, np.int8), (1, 1, 1), "i1")
+    unscaled(program)
+    program("OP_POOL", PoolMode.SUM)
+    target = len(stream.encode_all(program.commands)) + 8 + 4 + 4
+    program("OP_BRANCH", target=target, condition=1)
+    program("OFM_ZERO_POINT", 77)
+    program("OP_POOL", PoolMode.SUM)
+    result = program.run()
+    assert program.get(TARGET, (1,), "i1").tolist() == [1 if value else 77]
+    assert result.guesses == {Guess.BRANCH_CONDITION}
+    assert [op.mode for op in result.ops] == ["SUM"] * (1 if value else 2)
