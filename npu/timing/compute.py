@@ -175,26 +175,9 @@ def weight_decoder_cycles(config: NpuConfig, op: Operation, stream_bytes: int) -
 
 
 def multiply_accumulates(op: Operation) -> int:
-    """Useful ones: taps in the padding and unused lanes are not counted."""
-    if not (op.command.name == "OP_DEPTHWISE" or op.command.name == "OP_CONV"):
+    """Of a convolution, as `npu.machine` counts them: taps in the padding are work, unused lanes are not."""
+    if op.command.name not in ("OP_CONV", "OP_DEPTHWISE"):
         return 0
-    kernel, pad, (height, width, depth) = op.kernel, op.padding, op.ofm_shape
+    height, width, depth = op.ofm_shape
     channels = 1 if op.command.name == "OP_DEPTHWISE" else op.ifm.shape[2]
-    factor = 1 if op.upscale is isa.Upscale.NONE else 2
-    rows, columns = kernel.taps
-    inside = _taps_inside(height, kernel.stride_y, rows, kernel.dilation_y, pad.top, op.ifm.shape[0] * factor)
-    inside *= _taps_inside(
-        width, kernel.stride_x, columns, kernel.dilation_x, pad.left, op.ifm.shape[1] * factor
-    )
-    return inside * channels * depth
-
-
-def _taps_inside(places: int, stride: int, taps: int, dilation: int, padding: int, extent: int) -> int:
-    """Kernel rows (or columns) inside the IFM, summed over all places."""
-    inside = 0
-    for tap in range(taps):
-        shift = tap * dilation - padding
-        first = max(0, ceil_div(-shift, stride))
-        end = min(places, ceil_div(extent - shift, stride))
-        inside += max(0, end - first)
-    return inside
+    return height * width * depth * channels * sum(sub_kernel_taps(op.kernel))

@@ -49,7 +49,7 @@ class OpTiming:
         cycles: by how much it moved the end of all operations so far, so that the values add up to the total;
             0 for work hidden behind other work.
         mac_cycles, output_cycles, decoder_cycles: busy time of MAC array, output stage, weight decoder.
-        macs: useful multiply-accumulates.
+        macs: multiply-accumulates, as in `npu.machine`.
         bound: what took most of its time: "mac", "weights", "ifm", "output", "store", "scales", "dma" (its
             data were awaited), or "latency" if nothing was busy for half of it.
         traffic: by name of the port.

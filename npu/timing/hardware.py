@@ -44,7 +44,8 @@ class Pipeline:
         write_efficiency: share of the permitted writes in flight that is reached [Vela; confirmed by single
             layers].
         buffer_efficiency: a stream with a buffer of n beats moves at most ``efficiency * n / (latency +
-            burst)`` beats a cycle [fit, rnnoise, mobilenet and single layers; Vela has 0.8].
+            burst)`` beats a cycle [fit, rnnoise and mobilenet; Vela has 0.8].
+        fast_weight_efficiency: the same for weights in the fast format [Vela; confirmed by single layers].
         adapter_pulses: the adapter's PULSE_OFF holds addresses back. True on Corstone-300 [derived, rnnoise
             on U55-256]; the published sweeps on Corstone-320 show no trace of it.
         core_weight_buffer: beats of weights a core has in flight, 0 unlimited [fit, U65-256].
@@ -69,6 +70,7 @@ class Pipeline:
     weight_lookahead: int = 64
     write_efficiency: float = 0.8
     buffer_efficiency: float = 0.9
+    fast_weight_efficiency: float = 0.8
     core_weight_buffer: int = 0
 
 

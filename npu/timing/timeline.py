@@ -72,7 +72,7 @@ class Timeline:
         self._is_85 = config.family is Family.U85
         self._wide = 2.0 if config.sram_ports > 2 else 1.0
         self.ports = (self._port(SRAM), self._port(EXT))
-        self._rates: dict[tuple[int, float, bool, int], Rate] = {}
+        self._rates: dict[tuple[int, float, bool, float], Rate] = {}
         self._time = 0.0
         self._words = 0
         self._burst_words = self.pipeline.command_burst * self.pipeline.beat_bytes // 4
@@ -81,7 +81,7 @@ class Timeline:
         self._kernels: list[float] = []
         self._transfers: list[float] = []
         self._fetch_free = self._mac_free = self._output_free = 0.0
-        self._weights_fetched = self._weights_free = 0.0
+        self._weights_fetched = 0.0
         self._waited_for_dma = 0.0
         self._previous: _Previous | None = None
 
@@ -96,7 +96,7 @@ class Timeline:
             burst=self.pipeline.ext_burst,
         )
 
-    def _rate(self, port: int, burst: float, *, write: bool = False, buffer: int = 0) -> Rate:
+    def _rate(self, port: int, burst: float, *, write: bool = False, buffer: float = 0) -> Rate:
         """Rate of a stream; `buffer` is the beats that its reader has room for, 0 enough."""
         key = port, burst, write, buffer
         rate = self._rates.get(key)
@@ -104,7 +104,7 @@ class Timeline:
             rate = self._rates[key] = self._make_rate(port, burst, write, buffer)
         return rate
 
-    def _make_rate(self, port: int, burst: float, write: bool, buffer: int) -> Rate:
+    def _make_rate(self, port: int, burst: float, write: bool, buffer: float) -> Rate:
         pipeline, timing = self.pipeline, self._adapters[port]
         burst = min(burst, pipeline.sram_burst if port == SRAM else pipeline.ext_burst)
         side_by_side = self._wide if port == SRAM else 1.0
@@ -118,8 +118,7 @@ class Timeline:
         )
         if not buffer or write or not timing.rlatency:
             return rate
-        share = pipeline.buffer_efficiency * buffer / (timing.rlatency + burst)
-        return Rate(min(rate.beats, share), rate.slots, rate.write, rate.top)
+        return Rate(min(rate.beats, buffer / (timing.rlatency + burst)), rate.slots, rate.write, rate.top)
 
     # --- command processor ----------------------------------------------------------------------------------
 
@@ -192,8 +191,12 @@ class Timeline:
         self._transfers.append(end)
         return Span(start, end, usage)
 
-    def _buffers(self, name: str) -> int:
-        return getattr(READ_BUFFERS[self._config.macs], name) if self._is_85 else 0
+    def _buffers(self, name: str, efficiency: float | None = None) -> float:
+        """Beats of a U85's read buffer that count; 0 where the stream is not limited by one."""
+        if not self._is_85:
+            return 0
+        share = self.pipeline.buffer_efficiency if efficiency is None else efficiency
+        return share * getattr(READ_BUFFERS[self._config.macs], name)
 
     # --- kernels --------------------------------------------------------------------------------------------
 
@@ -255,7 +258,9 @@ class _KernelRun:
         self._weight_port = regions[plan.weight_region]
         self._scale_port = regions[plan.scale_region]
         coding = plan.op.weights.coding if plan.op.weights else WeightCoding.SWD
-        buffer = line._buffers("fast_weights" if coding is WeightCoding.FWD else "weights")
+        buffer = line._buffers("weights")
+        if coding is WeightCoding.FWD:
+            buffer = line._buffers("fast_weights", pipeline.fast_weight_efficiency)
         rate = line._rate(self._weight_port, pipeline.ext_burst, buffer=buffer)
         latency = line._adapters[self._weight_port].rlatency
         if pipeline.core_weight_buffer and latency:
@@ -343,7 +348,7 @@ class _KernelRun:
             asked = max(mac_start - self._pipeline.weight_lookahead, line._weights_fetched)
             end = self._fetch_weights(asked, block.weights)
             return mac_start, end
-        asked = max(self._start, line._weights_fetched, line._weights_free)
+        asked = max(self._start, line._weights_fetched)
         if not self._plan.op.blockdep:
             asked = max(asked, self._dependency)
         end = self._fetch_weights(asked, block.weights)

@@ -43,7 +43,7 @@ _BEATS = {
     "ext_rd": ("EXT", "read"),
     "ext_wr": ("EXT", "written"),
 }
-_FEW_BEATS = 2000
+FEW_BEATS = 2000
 """Counts below this are left out of the averages: a handful of beats is some per cent of them."""
 
 _TOTAL_OFFSET = 568
@@ -118,6 +118,12 @@ def mean_error(errors: Iterable[float]) -> float:
     return sum(values) / len(values)
 
 
+def beats_of(timing: Timing, name: str) -> int:
+    """A beat counter by its name in calibration.csv."""
+    port, direction = _BEATS[name]
+    return getattr(timing.traffic[port], direction)
+
+
 # --- networks -----------------------------------------------------------------------------------------------
 
 
@@ -136,8 +142,7 @@ def compare(model: Model, cell: Cell) -> Comparison:
     timing = model.cell(cell)
     beats = {}
     for name, count in cell.beats.items():
-        port, direction = _BEATS[name]
-        beats[name] = per_cent(getattr(timing.traffic[port], direction), count)
+        beats[name] = per_cent(beats_of(timing, name), count)
     return Comparison(
         cell,
         timing,
@@ -167,9 +172,7 @@ def beat_summary(comparisons: Sequence[Comparison]) -> str:
     """Mean absolute error of each counter over the cells where it counts enough."""
     parts = []
     for name in _BEATS:
-        errors = [
-            item.beat_errors[name] for item in comparisons if item.cell.beats.get(name, 0) >= _FEW_BEATS
-        ]
+        errors = [item.beat_errors[name] for item in comparisons if item.cell.beats.get(name, 0) >= FEW_BEATS]
         if errors:
             parts.append(f"{name} {mean_error(errors):.2f} %")
     return ", ".join(parts)
@@ -223,11 +226,11 @@ class Fit:
         return mean_error(self._error(cell, values) for cell in test)
 
     def _fit(self, cells: Sequence[Cell]) -> tuple[float, ...]:
-        """Coordinate descent from the middle of each grid."""
+        """Coordinate descent from the middle of each grid; what makes no difference stays there."""
         values = tuple(grid[len(grid) // 2] for grid in self._grid.values())
         for _ in range(2):
             for index, grid in enumerate(self._grid.values()):
-                options = [(*values[:index], value, *values[index + 1 :]) for value in grid]
+                options = [values, *((*values[:index], value, *values[index + 1 :]) for value in grid)]
                 values = min(options, key=lambda option: mean_error(self._error(c, option) for c in cells))
         return values
 
@@ -251,15 +254,24 @@ def cross_validate(model: Model, cells: Sequence[Cell]) -> dict[str, dict[str, f
 # --- single layers and sweeps -------------------------------------------------------------------------------
 
 
-def single_layer_errors(model: Model, cache_folder: Path) -> list[tuple[str, int, int]]:
-    """(layer, middle of the published interval, model) on U85-256."""
-    result = []
+def read_layers() -> list[tuple[str, str, int]]:
+    """(operator, height x width, middle of the published interval) on U85-256."""
     with (DATA / "fvp" / "single_op_u85_256.csv").open(newline="") as file:
-        for row in csv.DictReader(file):
-            path = single_layers.write(cache_folder, row["op"], row["HxW"])
-            published = int(row["u85_256_base"]) - _TOTAL_OFFSET
-            result.append((f"{row['op']} {row['HxW']}", published, model.timing("u85-256", path).total))
-    return result
+        return [
+            (row["op"], row["HxW"], int(row["u85_256_base"]) - _TOTAL_OFFSET) for row in csv.DictReader(file)
+        ]
+
+
+def single_layer_errors(model: Model, cache_folder: Path) -> list[tuple[str, int, int]]:
+    """(layer, middle of the published interval, model)."""
+    return [
+        (
+            f"{op} {size}",
+            published,
+            model.timing("u85-256", single_layers.write(cache_folder, op, size)).total,
+        )
+        for op, size, published in read_layers()
+    ]
 
 
 _SWEEPS: tuple[tuple[str, str, str, str, Mapping[int, int]], ...] = (

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cycle model: against what it must agree with by construction, and against Arm's FVPs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import golden
+import numpy as np
+import pytest
+from validation import fvp_cycles
+from validation.vela500 import DATA, SETTINGS
+
+from npu import stream
+from npu.config import CONFIGS, Family, npu_config
+from npu.container import VelaBin, parse_velabin
+from npu.errors import StreamError
+from npu.isa import Upscale
+from npu.machine import Npu, _regions
+from npu.memory import ArrayMemory
+from npu.registers import EVENTS
+from npu.timing import (
+    PROFILES,
+    MemoryMap,
+    Timing,
+    estimate,
+    memory_map,
+    memory_map_from_registers,
+    profile_for,
+    timing_profile,
+)
+from npu.timing.counters import TimingCounters, pmu_events
+from npu.timing.geometry import spans, windows
+from npu.timing.hardware import PIPELINES
+from npu.timing.ports import Port, Rate, stream_rate
+from npu.timing.profile import EXT, SRAM, PortTiming, UnknownProfile
+
+STREAMS = Path(__file__).parents[1] / "data" / "timing" / "streams.npz"
+"""Driver payloads of `validation.fvp_cycles`, compiled by Vela 5.0.0; keys "NPU__MODEL"."""
+
+PROFILE = {
+    "ethos-u55-128": "mlek:ta_config_u55_high_end",
+    "ethos-u65-512": "mlek:ta_config_u65_high_end",
+    "ethos-u85-256": "mlek:ta_config_u85_sys_dram_low",
+}
+
+
+def vela(name: str) -> VelaBin:
+    return parse_velabin(golden.load(name).container)
+
+
+def timing(name: str, profile: str | None = None, memory: str = "Shared_Sram") -> Timing:
+    npu = golden.load(name).npu
+    parsed = stream.parse(vela(name).cmd_data)
+    return estimate(parsed, npu_config(npu), timing_profile(profile or PROFILE[npu]), memory_map(memory))
+
+
+# --- by construction ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", golden.NAMES)
+def test_agrees_with_the_execution(name: str) -> None:
+    """MACs are those that the machine counts, operation by operation, and no byte goes unmoved."""
+    binary, found = vela(name), timing(name)
+    result = Npu(npu_config(golden.load(name).npu)).run(binary.cmd_data, ArrayMemory(_regions(binary)))
+    assert [(op.offset, op.name, op.mode) for op in found.ops] == [
+        (op.offset, op.name, op.mode) for op in result.ops
+    ]
+    assert [op.macs for op in found.ops] == [op.macs for op in result.ops]
+    moved = sum(port.bytes_written for port in found.traffic.values())
+    assert moved >= sum(result.bytes_written.values())
+    read = sum(port.bytes_read for port in found.traffic.values())
+    assert read >= sum(result.bytes_read.values())
+
+
+@pytest.mark.parametrize("name", golden.NAMES)
+def test_accounts(name: str) -> None:
+    found = timing(name)
+    assert found == timing(name)
+    assert sum(op.cycles for op in found.ops) == found.total
+    config = npu_config(golden.load(name).npu)
+    assert found.macs <= found.mac_cycles * config.macs
+    for key, port in found.traffic.items():
+        parts = [op.traffic[key] for op in found.ops if key in op.traffic]
+        assert sum(part.written for part in parts) == pytest.approx(port.written, abs=len(parts))
+    assert all(0 <= op.utilisation(config) <= 1 for op in found.ops)
+
+
+@pytest.mark.parametrize("name", golden.NAMES)
+def test_worse_memory_is_not_faster(name: str) -> None:
+    profile = PROFILE[golden.load(name).npu]
+    assert timing(name, "none").total <= timing(name, profile).total <= slow_total(name)
+
+
+def slow_total(name: str) -> int:
+    npu = golden.load(name).npu
+    profile = timing_profile(PROFILE[npu])
+    slow = replace(profile, ext=replace(profile.ext, rlatency=1000, maxr=1))
+    parsed = stream.parse(vela(name).cmd_data)
+    return estimate(parsed, npu_config(npu), slow, memory_map("Shared_Sram")).total
+
+
+def test_sram_only_leaves_the_other_port_alone() -> None:
+    found = timing("separable_block__ethos-u85-256", memory="Sram_Only")
+    assert found.traffic["EXT"].read == found.traffic["EXT"].written == 0
+    assert found.traffic["SRAM"].read > 0
+
+
+def test_stream_without_stop() -> None:
+    parsed = stream.parse(vela("sigmoid__ethos-u55-128").cmd_data)
+    with pytest.raises(StreamError, match="without STOP"):
+        estimate(parsed.commands[:-1], npu_config("ethos-u55-128"), PROFILES["none"], memory_map("Sram_Only"))
+
+
+def test_blocks_and_windows() -> None:
+    assert spans(10, 4) == [(0, 4), (4, 4), (8, 2)]
+    # A 3x3 window with stride 2 and one row of padding over nine rows: the edges are clipped.
+    assert windows([(0, 2), (2, 2), (4, 1)], 2, 3, 1, 9, Upscale.NONE) == [(0, 4), (3, 5), (7, 2)]
+    assert windows([(0, 4)], 1, 1, 0, 2, Upscale.NEAREST) == [(0, 2)]
+
+
+# --- ports --------------------------------------------------------------------------------------------------
+
+
+def test_bandwidth_is_shared_in_any_order() -> None:
+    port = Port(PortTiming(), bandwidth=1, adapters=1, permitted=(1, 1), burst=8)
+    fast = Rate(1, 0, False, 1)
+    assert port.serve(128, 128, fast) == 256
+    assert port.serve(0, 128, fast) == 128  # booked later, served earlier
+    assert port.serve(0, 64, fast) == 320  # the first two bins are full
+    assert port.serve(0, 128, Rate(1, 0, True, 1)) == 128  # the other direction is not
+    assert (port.read, port.written) == (320, 128)
+
+
+def test_cap_overshoots_by_whole_bursts() -> None:
+    """50 beats in 400 cycles, checked before a burst of 8: 56."""
+    adapter = PortTiming(pulse_on=320, pulse_off=80, bwcap=50)
+    port = Port(adapter, bandwidth=1, adapters=1, permitted=(1, 1), burst=8)
+    assert port.serve(0, 5600, Rate(1, 0, False, 1)) == pytest.approx(40_000, rel=1e-3)
+
+
+def test_transactions_in_flight() -> None:
+    adapter = PortTiming(maxr=2, rlatency=64, pulse_on=320, pulse_off=80)
+    rate = stream_rate(adapter, burst=8, top=1, write=False, permitted=1, pulses=False)
+    assert rate.beats == pytest.approx(2 * 8 / 72)
+    # Five of 72 cycles start while addresses pass, so both slots are busy for 360 of 400 cycles.
+    held = stream_rate(adapter, burst=8, top=1, write=False, permitted=1, pulses=True)
+    assert held.beats == pytest.approx(0.9 * 2 * 8 / 72)
+    port = Port(adapter, bandwidth=1, adapters=1, permitted=(1, 1), burst=8)
+    port.serve(0, 800, rate)
+    assert port.serve(0, 800, rate) == pytest.approx(1600 / rate.beats, rel=0.02)
+
+
+# --- profiles -----------------------------------------------------------------------------------------------
+
+
+def test_profiles() -> None:
+    assert profile_for("Ethos_U85_SYS_DRAM_Mid_512", "Dedicated_Sram", "mlek").ext.rlatency == 500
+    assert profile_for("Ethos_U55_High_End_Embedded", "Shared_Sram").ext.bwcap == 50
+    only = profile_for("Ethos_U85_SYS_DRAM_Mid", "Sram_Only")
+    assert only.ext == only.sram
+    assert profile_for("Ethos_U65_High_End", "Dedicated_Sram_384KB").ext.maxr == 64
+    with pytest.raises(UnknownProfile, match="Ethos_U85_SYS_Flash_High with Shared_Sram"):
+        profile_for("Ethos_U85_SYS_Flash_High", "Shared_Sram")
+    with pytest.raises(UnknownProfile, match="known: none"):
+        timing_profile("fast")
+    with pytest.raises(UnknownProfile, match="known: Sram_Only"):
+        memory_map("Flash")
+
+
+def test_ports_from_registers() -> None:
+    # Region 0 by selector 3, regions 1 and 2 by 1, commands by 2.
+    regioncfg = 3 | 1 << 2 | 1 << 4
+    u55 = memory_map_from_registers(npu_config("ethos-u55-128"), regioncfg, 2, ())
+    assert u55 == MemoryMap((EXT, SRAM, SRAM, *(SRAM,) * 5), EXT)
+    attributes = (0x20, 0x24, 0x20, 0x20)  # only selector 1 is the EXT port
+    u85 = memory_map_from_registers(npu_config("ethos-u85-256"), regioncfg, 2, attributes)
+    assert u85 == MemoryMap((SRAM, EXT, EXT, *(SRAM,) * 5), SRAM)
+
+
+# --- counters -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["separable_block__ethos-u55-128", "separable_block__ethos-u85-256"])
+def test_events_have_the_names_of_the_registers(name: str) -> None:
+    found = timing(name)
+    family = npu_config(golden.load(name).npu).family
+    events = pmu_events(found)
+    assert set(events) <= set(EVENTS[family].values())
+    assert "NPU_IDLE" not in events
+    assert events["NPU_ACTIVE"] == events["CYCLE"] == found.total
+
+
+def test_a_repeated_job_is_not_estimated_again() -> None:
+    commands = stream.parse(vela("sigmoid__ethos-u55-128").cmd_data)
+    raw = b"".join(stream.encode(command) for command in commands.commands)
+    counters = TimingCounters(npu_config("ethos-u55-128"), lambda: PROFILES["none"])
+    events = counters(raw, {})
+    first = counters.timing
+    assert counters(raw, {}) == events
+    assert counters.timing is first
+
+
+# --- against Arm's FVPs -------------------------------------------------------------------------------------
+
+needs_figures = pytest.mark.skipif(
+    not (DATA / "fvp").exists(), reason="the published FVP figures are not in ../shared/data"
+)
+
+
+def compiled(key: str) -> stream.CommandStream:
+    with np.load(STREAMS, allow_pickle=False) as arrays:
+        return stream.parse(arrays[key].tobytes())
+
+
+def total(npu: str, key: str) -> Timing:
+    setting = SETTINGS[npu]
+    return estimate(
+        compiled(f"{npu}__{key}"),
+        npu_config(f"ethos-{npu}"),
+        profile_for(setting.system_config, setting.memory_mode, "mlek"),
+        memory_map(setting.memory_mode),
+    )
+
+
+def errors(family: str) -> Iterator[tuple[float, dict[str, float]]]:
+    """Per cent of each cell, and of its beat counters that are large enough."""
+    for cell in fvp_cycles.read_cells():
+        if cell.npu.startswith(family):
+            found = total(cell.npu, cell.workload)
+            beats = {
+                name: fvp_cycles.per_cent(fvp_cycles.beats_of(found, name), count)
+                for name, count in cell.beats.items()
+                if count >= fvp_cycles.FEW_BEATS
+            }
+            yield fvp_cycles.per_cent(found.total, cell.active), beats
+
+
+@needs_figures
+@pytest.mark.parametrize(("family", "limit"), [("u55", 1.3), ("u65", 3.0), ("u85", 2.5)])
+def test_networks(family: str, limit: float) -> None:
+    found = list(errors(family))
+    assert fvp_cycles.mean_error(error for error, _ in found) <= limit
+    assert max(abs(error) for error, _ in found) <= 8
+    for name in {name for _, beats in found for name in beats}:
+        mean = fvp_cycles.mean_error(beats[name] for _, beats in found if name in beats)
+        assert mean <= (3 if name in ("axi0_rd", "sram_rd") else 0.5), name
+
+
+@needs_figures
+def test_single_layers() -> None:
+    found = [
+        (published, total("u85-256", f"{op}_{size}").total)
+        for op, size, published in fvp_cycles.read_layers()
+    ]
+    assert len(found) == 51
+    assert fvp_cycles.mean_error(fvp_cycles.per_cent(b, a) for a, b in found) <= 7
+
+
+def test_every_configuration_has_its_numbers() -> None:
+    for config in CONFIGS.values():
+        name = "sigmoid__" + {Family.U55: "ethos-u55-128", Family.U65: "ethos-u65-512"}.get(
+            config.family, "ethos-u85-256"
+        )
+        parsed = stream.parse(vela(name).cmd_data)
+        found = estimate(parsed, config, PROFILES["none"], memory_map("Sram_Only"))
+        assert found.total > 0
+        assert PIPELINES[config.family].beat_bytes in (8, 16)
