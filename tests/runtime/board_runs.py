@@ -141,6 +141,15 @@ def example(name: str, npu: str, seed: int = 0) -> Example:
     )
 
 
+def outputs_for_ones(name: str, npu: str) -> list[list[int]]:
+    """What the host reference makes of inputs that are 1 everywhere, flat."""
+    program = pte.load(PROGRAMS / f"{name}.pte")
+    method = program.method()
+    inputs = [np.ones(tensor.shape, tensor.dtype) for tensor in method.tensors(method.inputs)]
+    outputs = execute_method(method, program.named_data, inputs, npu_config(npu)).outputs
+    return [np.ascontiguousarray(array).reshape(-1).tolist() for array in outputs]
+
+
 def _random(random: np.random.Generator, tensor: pte.TensorMeta) -> np.ndarray:
     if tensor.dtype == "float32":
         return random.standard_normal(tensor.shape).astype(np.float32)

@@ -4,7 +4,8 @@
     python tests/runtime/make_board_programs.py
 
 Each is a small network that shows one thing of the Ethos-U delegate: several inputs and outputs, regions of
-their own (COP2), blocks outside the blob, a fast scratch, CPU operators between two delegates.
+their own (COP2), blocks outside the blob, a fast scratch, CPU operators between two delegates, a bundled
+program.
 """
 
 from __future__ import annotations
@@ -17,10 +18,17 @@ import torch
 from executorch.backends.arm.ethosu import EthosUCompileSpec, EthosUPartitioner
 from executorch.backends.arm.ethosu.compile_spec import VelaExternalBlockPlacements
 from executorch.backends.arm.quantizer import EthosUQuantizer, get_symmetric_quantization_config
+from executorch.devtools import BundledProgram
+from executorch.devtools.bundled_program.config import MethodTestCase, MethodTestSuite
+from executorch.devtools.bundled_program.serialize import serialize_from_bundled_program_to_flatbuffer
 from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge_transform_and_lower
 from executorch.exir._serialize._named_data_store import NamedDataStore
 from executorch.exir.passes.quantize_io_pass import QuantizeInputs, QuantizeOutputs
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+from fvp.host.executor import execute_method
+from npu.config import npu_config
+from report import pte
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "runner"
 DIRECT_DRIVE = ["--separate-io-regions", "--cop-format=COP2"]
@@ -81,6 +89,21 @@ def _in_program(store: NamedDataStore, key: str, data: bytes, alignment: int, *_
 _ADD = NamedDataStore.add_named_data
 
 
+def bundle(name: str, npu: str) -> None:
+    """Write NAME.bpte: the program with random inputs and the outputs of the host reference."""
+    path = FOLDER / f"{name}.pte"
+    program = pte.load(path)
+    method = program.method()
+    shapes = [tensor.shape for tensor in method.tensors(method.inputs)]
+    inputs = [torch.randint(-128, 128, shape, dtype=torch.int8) for shape in shapes]
+    arrays = [tensor.numpy() for tensor in inputs]
+    expected = execute_method(method, program.named_data, arrays, npu_config(npu)).outputs
+    case = MethodTestCase(inputs=inputs, expected_outputs=[torch.from_numpy(array) for array in expected])
+    suite = MethodTestSuite(method_name="forward", test_cases=[case])
+    data = serialize_from_bundled_program_to_flatbuffer(BundledProgram(None, [suite], str(path)))
+    (FOLDER / f"{name}.bpte").write_bytes(data)
+
+
 def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(1)
@@ -94,6 +117,7 @@ def main() -> None:
     placements = VelaExternalBlockPlacements(cmd_data="commands", weight_data="weights")
     with mock.patch.object(NamedDataStore, "add_named_data", _in_program):  # not in a .ptd beside it
         make("two_u85_256_external", two, "ethos-u85-256", external_block_placements=placements, **both)
+    bundle("two_u85_256", "ethos-u85-256")
     make("split_u55_128", split, "ethos-u55-128", inputs=1, outputs=0)
     make("split_u85_256", split, "ethos-u85-256", inputs=1, outputs=0)
 

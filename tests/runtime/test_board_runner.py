@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import struct
 from pathlib import Path
@@ -11,11 +12,15 @@ import board_runs
 import pytest
 from board_runs import needs_runner
 
+from fvp.virtual.runner_build import RunnerBuild, build
+
 pytestmark = needs_runner
 
 U55, U65, U85 = "corstone-300", "corstone-300", "corstone-320"
 SHARED, DEDICATED = "Shared_Sram", "Dedicated_Sram_384KB"
-OK, INTERNAL, USAGE, DOES_NOT_FIT = 0, 1, 2, 4
+OK, INTERNAL, USAGE, DOES_NOT_FIT, WRONG_OUTPUT = 0, 1, 2, 4, 5
+IDENTIFIER = slice(8, 12)
+"""Of an ETDump, which starts with its size."""
 
 
 def _run(image: Path, board: str, npu: str, name: str, folder: Path, arguments: str = "") -> board_runs.Run:
@@ -87,6 +92,64 @@ def test_few_stops(tmp_path):
     """A stop costs tens of microseconds, so a run must not have hundreds of them."""
     run = _run(board_runs.npu_only(U85, DEDICATED), U85, "ethos-u85-256", "two_u85_256", tmp_path)
     assert run.stops < 130
+
+
+# --- bundled programs, profiles, the console ---------------------------------------------------------------
+
+
+def _run_bundle(data: bytes, folder: Path) -> board_runs.Run:
+    (folder / "program.bpte").write_bytes(data)
+    line = "executor_runner -m program.bpte -o out --bundle"
+    return board_runs.execute(board_runs.npu_only(U85, DEDICATED), U85, "ethos-u85-256", folder, line)
+
+
+def test_bundled_program_that_passes(tmp_path):
+    run = _run_bundle((board_runs.PROGRAMS / "two_u85_256.bpte").read_bytes(), tmp_path)
+    assert run.status == OK, run.log
+    assert "Test_result: PASS" in run.log.splitlines()
+    assert "compared 704 elements with the bundled outputs: 0 differ" in run.log
+
+
+def test_bundled_program_with_another_expected_output(tmp_path):
+    data = (board_runs.PROGRAMS / "two_u85_256.bpte").read_bytes()
+    good = _run_bundle(data, tmp_path)
+    place = data.index(good.outputs()[1])
+    run = _run_bundle(data[:place] + bytes([data[place] ^ 64]) + data[place + 1 :], tmp_path)
+    assert run.status == WRONG_OUTPUT
+    assert "Test_result: FAIL" in run.log.splitlines()
+    assert "1 differ" in run.log and "Program complete" not in run.log
+
+
+def test_bundle_asked_for_but_not_given(tmp_path):
+    run = _run_bundle((board_runs.PROGRAMS / "two_u85_256.pte").read_bytes(), tmp_path)
+    _require_refused(run, USAGE, "--bundle: the file is no bundled program")
+
+
+def test_profile_goes_to_a_file(tmp_path):
+    image = board_runs.npu_only(U85, DEDICATED)
+    run = _run(image, U85, "ethos-u85-256", "two_u85_256", tmp_path, "--etdump e.etdp --num-inferences 3")
+    assert run.status == OK, run.log
+    assert run.files["e.etdp"][IDENTIFIER] == b"ED00"
+    assert run.files["e.etdp"].count(b"EthosUBackend::execute()") >= 1
+
+
+def test_program_in_the_firmware_results_over_the_uart(tmp_path):
+    """Corstone-310 with Ethos-U55, no semihosting: inputs of ones, outputs and profile as text, EOT."""
+    name, npu = "two_u55_128", "ethos-u55-128"
+    program = board_runs.PROGRAMS / f"{name}.pte"
+    options = {"ET_NUM_INFERENCES": "2", "EXECUTORCH_ENABLE_EVENT_TRACER": "ON"}
+    image = build(RunnerBuild("corstone-310", SHARED, embedded=program, semihosting=False, options=options))
+    run = board_runs.execute(image, "corstone-310", npu, tmp_path, "")
+    expected = board_runs.outputs_for_ones(name, npu)
+    for number, output in enumerate(expected):
+        values = re.findall(rf"^Output\[{number}\]\[\d+\]: \(char\) (-?\d+)$", run.log, re.MULTILINE)
+        assert list(map(int, values)) == output
+    assert run.status is None and run.jobs == 2
+    assert "NPU Inferences : 2" in run.log
+    assert "run none ended with exit status 0" in run.log
+    block = run.log[run.log.index("#[RUN THIS]") : run.log.index("#[END]")]
+    encoded = re.search(r'echo "([^"]+)" \| base64 -d >etdump.bin', block)[1]
+    assert base64.b64decode(encoded)[IDENTIFIER] == b"ED00"
 
 
 # --- refused, in one decoded line ----------------------------------------------------------------------
