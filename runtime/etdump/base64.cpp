@@ -31,8 +31,9 @@ void print_base64(Span<const uint8_t> dump, void (*put)(void*, const char*, size
     put(context, text, length);
   }
   line("\" | base64 -d >etdump.bin\n# Generate cpu cycle table with:\n");
-  line("python3 -m devtools.inspector.inspector_cli --etdump_path etdump.bin --source_time_scale cycles "
-       "--target_time_scale cycles\n#[END]\n");
+  line(
+      "python3 -m devtools.inspector.inspector_cli --etdump_path etdump.bin --source_time_scale cycles "
+      "--target_time_scale cycles\n#[END]\n");
 }
 
 }  // namespace armdeploy

@@ -45,7 +45,8 @@ void EtDump::end(const Event& event) {
     return;
   }
   room_ -= sizeof(Record);
-  records_[record_count_++] = {started_[depth_], now, event.chain, event.instruction, name, event.kind, new_block_};
+  records_[record_count_++] = {started_[depth_], now,       event.chain, event.instruction, name,
+                               event.kind,       new_block_};
   new_block_ = false;
 }
 
@@ -80,7 +81,9 @@ class EtDumpWriter {
     for (size_t i = 0; i < dump.name_count_; i++) size_ += 2 * string_size(i);
   }
 
-  size_t size() const { return size_; }
+  size_t size() const {
+    return size_;
+  }
 
   void write(uint8_t* out) {
     out_ = out;
@@ -99,11 +102,11 @@ class EtDumpWriter {
  private:
   // Each vtable: its size, the table's size, the place of each field (0: absent), padded to 4 bytes.
   static constexpr uint16_t kVtableBytes[] = {
-      8,  12, 4, 8,                            // ETDump: version, run_data
-      12, 12, 4, 0, 0, 8,                      // RunData: name, bundled_input_index, allocators, events
-      6,  8,  4, 0,                            // Event: profile_event
-      20, 32, 4, 8, 12, 0, 0, 0, 16, 24,       // ProfileEvent: name, chain_index, instruction_id, …, times
-      20, 32, 0, 8, 12, 0, 4, 0, 16, 24,       // of a delegate: delegate_debug_id_str in the name's place
+      8,  12, 4, 8,                       // ETDump: version, run_data
+      12, 12, 4, 0, 0,  8,                // RunData: name, bundled_input_index, allocators, events
+      6,  8,  4, 0,                       // Event: profile_event
+      20, 32, 4, 8, 12, 0, 0, 0, 16, 24,  // ProfileEvent: name, chain_index, instruction_id, …, times
+      20, 32, 0, 8, 12, 0, 4, 0, 16, 24,  // of a delegate: delegate_debug_id_str in the name's place
   };
   static constexpr size_t kVtables = 12;
   static constexpr size_t kDumpVtable = kVtables;
@@ -159,9 +162,15 @@ class EtDumpWriter {
     const uint32_t bits = static_cast<uint32_t>(value);
     memcpy(out_ + at, &bits, sizeof(bits));
   }
-  void u64(size_t at, uint64_t value) { memcpy(out_ + at, &value, sizeof(value)); }
-  void point(size_t at, size_t target) { u32(at, target - at); }
-  void table(size_t at, size_t vtable) { u32(at, at - vtable); }
+  void u64(size_t at, uint64_t value) {
+    memcpy(out_ + at, &value, sizeof(value));
+  }
+  void point(size_t at, size_t target) {
+    u32(at, target - at);
+  }
+  void table(size_t at, size_t vtable) {
+    u32(at, at - vtable);
+  }
 
   void string(size_t at, const char* prefix, const char* text, const char* suffix) {
     const size_t lengths[] = {strlen(prefix), strlen(text), strlen(suffix)};

@@ -31,7 +31,8 @@ bool matches(const EValue& value, char kind) {
     case 'X':
       return value.tag == Tag::ListTensor && all_tensors(value, false);
     case 'x':
-      return (value.tag == Tag::ListTensor || value.tag == Tag::ListOptionalTensor) && all_tensors(value, true);
+      return (value.tag == Tag::ListTensor || value.tag == Tag::ListOptionalTensor) &&
+             all_tensors(value, true);
     case 'A':
       return value.tag == Tag::String;
     case '.':

@@ -33,11 +33,18 @@ inline int64_t int_or(const EValue& value, int64_t otherwise) {
   return value.is_none() ? otherwise : value.to_int();
 }
 
+// Defines a kernel: `args` are checked by `signature`, then the expression, of type Error, is its result.
+#define KERNEL(name, signature, ...)                       \
+  Error name(KernelContext& context, Span<EValue*> args) { \
+    ARMDEPLOY_TRY(check_args(context, args, signature));   \
+    return __VA_ARGS__;                                    \
+  }
+
 // Returns early with the error of an expression of type Error.
-#define ARMDEPLOY_TRY(expression)                                     \
-  do {                                                                \
-    const ::armdeploy::Error try_error = (expression);                \
-    if (try_error != ::armdeploy::Error::Ok) return try_error;        \
+#define ARMDEPLOY_TRY(expression)                              \
+  do {                                                         \
+    const ::armdeploy::Error try_error = (expression);         \
+    if (try_error != ::armdeploy::Error::Ok) return try_error; \
   } while (false)
 
 }  // namespace armdeploy::kernels

@@ -6,6 +6,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "runtime/kernels/integer.h"
 #include "runtime/kernels/loop.h"
 #include "runtime/kernels/map.h"
 
@@ -14,8 +15,8 @@ namespace {
 
 // Which type an operator computes in, given the promoted type of its operands.
 enum class Rule : uint8_t {
-  Same,     // that type; the result tensor must be able to hold it
-  Float,    // at least Float
+  Same,      // that type; the result tensor must be able to hold it
+  Float,     // at least Float
   Predicate  // that type, but the result is a truth value
 };
 
@@ -36,7 +37,8 @@ Error with_tensor(KernelContext& context, Span<EValue*> args, const MapRows& row
   const Tensor& self = *args[0]->t;
   const Tensor& other = *args[1]->t;
   const ScalarType common = common_type(promote(self.dtype, other.dtype), rule);
-  return apply(context, {rows, common, {&self, &other}, 2, {alpha}, alpha ? size_t{1} : 0}, rule, *args[out]->t);
+  return apply(context, {rows, common, {&self, &other}, 2, {alpha}, alpha ? size_t{1} : 0}, rule,
+               *args[out]->t);
 }
 
 // (Tensor self, Scalar other[, Scalar alpha], out)
@@ -57,33 +59,16 @@ struct Scalar {
   }
 };
 
-// Integer arithmetic wraps, as on the device: signed overflow would be undefined.
-template <class T>
-T wrap_add(T a, T b) {
-  if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-  return a + b;
-}
-template <class T>
-T wrap_mul(T a, T b) {
-  if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  return a * b;
-}
-template <class T>
-T wrap_neg(T a) {
-  if constexpr (std::is_integral_v<T>) return static_cast<T>(0 - static_cast<uint64_t>(a));
-  return -a;
-}
-
 struct Add {
   template <class T>
   static T run(T a, T b, const T* alpha) {
-    return wrap_add(a, wrap_mul(*alpha, b));
+    return wrap_add(a, wrap_multiply(*alpha, b));
   }
 };
 struct Subtract {
   template <class T>
   static T run(T a, T b, const T* alpha) {
-    return wrap_add(a, wrap_neg(wrap_mul(*alpha, b)));
+    return wrap_add(a, wrap_negate(wrap_multiply(*alpha, b)));
   }
 };
 struct ReverseSubtract {
@@ -95,7 +80,7 @@ struct ReverseSubtract {
 struct Multiply {
   template <class T>
   static T run(T a, T b, const T*) {
-    return wrap_mul(a, b);
+    return wrap_multiply(a, b);
   }
 };
 struct Divide {
@@ -109,15 +94,21 @@ struct Divide {
 struct DivideTruncate {
   template <class T>
   static T run(T a, T b, const T*) {
-    if constexpr (std::is_integral_v<T>) return b == -1 ? wrap_neg(a) : a / b;
-    else return std::trunc(a / b);
+    if constexpr (std::is_integral_v<T>) {
+      return b == -1 ? wrap_negate(a) : a / b;
+    } else {
+      return std::trunc(a / b);
+    }
   }
 };
 struct Fmod {
   template <class T>
   static T run(T a, T b, const T*) {
-    if constexpr (std::is_integral_v<T>) return b == -1 ? 0 : a % b;
-    else return std::fmod(a, b);
+    if constexpr (std::is_integral_v<T>) {
+      return b == -1 ? 0 : a % b;
+    } else {
+      return std::fmod(a, b);
+    }
   }
 };
 // ExecuTorch's kernel takes the sign of the divisor for floats only, and computes doubles in float.
@@ -141,7 +132,7 @@ struct FloorDivide {
     if constexpr (std::is_integral_v<T>) {
       return DivideTruncate::run(a, b, params) - lower;
     } else {
-      if (b == 0) return std::signbit(a) ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
+      if (b == 0) return std::copysign(std::numeric_limits<T>::infinity(), a);
       const T quotient = (a - rest) / b;
       return lower != 0 ? quotient - 1 : quotient;
     }
@@ -179,12 +170,12 @@ struct Atan2 {
   }
 };
 
-#define OPERATOR(Name, expression)            \
-  struct Name {                               \
-    template <class T>                        \
-    static T run(T a, T b, const T*) {        \
-      return static_cast<T>(expression);      \
-    }                                         \
+#define OPERATOR(Name, expression)       \
+  struct Name {                          \
+    template <class T>                   \
+    static T run(T a, T b, const T*) {   \
+      return static_cast<T>(expression); \
+    }                                    \
   };
 OPERATOR(Equal, a == b)
 OPERATOR(NotEqual, a != b)
@@ -195,40 +186,44 @@ OPERATOR(GreaterEqual, a >= b)
 OPERATOR(LogicalAnd, a != 0 && b != 0)
 OPERATOR(LogicalOr, a != 0 || b != 0)
 OPERATOR(LogicalXor, (a != 0) != (b != 0))
-OPERATOR(BitwiseAnd, a & b)
+OPERATOR(BitwiseAnd, (a & b))
 OPERATOR(BitwiseOr, a | b)
 OPERATOR(BitwiseXor, a ^ b)
-OPERATOR(ShiftLeft, b < 0 || b > 63 ? 0 : static_cast<uint64_t>(a) << b)
+OPERATOR(ShiftLeft, (b < 0 || b > 63) ? 0 : (static_cast<uint64_t>(a) << b))
 OPERATOR(ShiftRight, a >> (b < 0 || b > 63 ? 63 : b))
 #undef OPERATOR
 
+struct ZeroSearch {
+  ScalarType type;
+  bool found;
+};
+
 void find_zero(void* context, uint8_t* const* data, const ptrdiff_t* stride, size_t count) {
-  const Tensor* (&job)[2] = *static_cast<const Tensor* (*)[2]>(context);
+  ZeroSearch& search = *static_cast<ZeroSearch*>(context);
   for (size_t i = 0; i < count; i++) {
-    if (load<int64_t>(job[0]->dtype, data[0] + static_cast<ptrdiff_t>(i) * stride[0]) == 0) job[1] = nullptr;
+    search.found |= load<int64_t>(search.type, data[0] + static_cast<ptrdiff_t>(i) * stride[0]) == 0;
   }
+}
+
+bool has_zero(const Tensor& tensor) {
+  const View view(tensor);
+  ZeroSearch search = {tensor.dtype, false};
+  Loop loop;
+  if (loop.plan(&view, 1)) loop.run(find_zero, &search);
+  return search.found;
 }
 
 // Integers cannot be divided by zero: InvalidArgument.
 Error check_divisor(KernelContext& context, const Tensor& self, const EValue& divisor) {
   if (is_floating(self.dtype)) return Error::Ok;
-  bool zero;
-  if (divisor.is_tensor()) {
-    if (is_floating(divisor.t->dtype)) return Error::Ok;
-    const View view(*divisor.t);
-    Loop loop;
-    const Tensor* job[2] = {divisor.t, divisor.t};
-    (void)loop.plan(&view, 1);
-    loop.run(find_zero, job);
-    zero = job[1] == nullptr;
-  } else {
-    zero = divisor.tag != Tag::Double && divisor.to_int() == 0;
-  }
+  const bool tensor = divisor.is_tensor();
+  if (tensor ? is_floating(divisor.t->dtype) : divisor.tag == Tag::Double) return Error::Ok;
+  const bool zero = tensor ? has_zero(*divisor.t) : divisor.to_int() == 0;
   return zero ? context.fail(Error::InvalidArgument, "division of an integer by zero") : Error::Ok;
 }
 
-Error with_any(KernelContext& context, Span<EValue*> args, const MapRows& tensor_rows, const MapRows& scalar_rows,
-               Rule rule, size_t out = 2) {
+Error with_any(KernelContext& context, Span<EValue*> args, const MapRows& tensor_rows,
+               const MapRows& scalar_rows, Rule rule, size_t out = 2) {
   return args[1]->is_tensor() ? with_tensor(context, args, tensor_rows, rule, nullptr, out)
                               : with_scalar(context, args, scalar_rows, rule, nullptr, out);
 }
@@ -259,25 +254,22 @@ Error power(KernelContext& context, const Tensor* const* inputs, size_t count, c
   const bool integer = !is_floating(promoted);
   if (!integer && !is_floating(out.dtype)) return context.fail(Error::InvalidArgument, "a float result");
   const ScalarType common = integer ? ScalarType::Double : promoted;
-  return map(context, {rows, common, {inputs[0], inputs[count - 1]}, count, {scalar}, scalar ? size_t{1} : 0}, out);
+  return map(context, {rows, common, {inputs[0], inputs[count - 1]}, count, {scalar}, scalar ? size_t{1} : 0},
+             out);
 }
 
 }  // namespace
 
-#define KERNEL(name, signature, ...)                              \
-  Error name(KernelContext& context, Span<EValue*> args) {        \
-    ARMDEPLOY_TRY(check_args(context, args, signature));          \
-    return __VA_ARGS__;                                           \
-  }
-#define BOTH(stem, Op, rows, rule)                                                                            \
-  KERNEL(aten_##stem##_Tensor_out, "TTT", with_tensor(context, args, rows<Op, 2>, rule))                      \
+#define BOTH(stem, Op, rows, rule)                                                       \
+  KERNEL(aten_##stem##_Tensor_out, "TTT", with_tensor(context, args, rows<Op, 2>, rule)) \
   KERNEL(aten_##stem##_Scalar_out, "TST", with_scalar(context, args, rows<Scalar<Op>, 1>, rule))
 
 KERNEL(aten_add_out, "TTST", with_tensor(context, args, any_rows<Add, 2>, Rule::Same, args[2], 3))
 KERNEL(aten_sub_out, "TTST", with_tensor(context, args, any_rows<Subtract, 2>, Rule::Same, args[2], 3))
 KERNEL(aten_mul_out, "TTT", with_tensor(context, args, any_rows<Multiply, 2>, Rule::Same))
 KERNEL(aten_div_out, "TTT", divide_floats<Divide>(context, args))
-KERNEL(aten_add_Scalar_out, "TSST", with_scalar(context, args, any_rows<Scalar<Add>, 1>, Rule::Same, args[2], 3))
+KERNEL(aten_add_Scalar_out, "TSST",
+       with_scalar(context, args, any_rows<Scalar<Add>, 1>, Rule::Same, args[2], 3))
 KERNEL(aten_sub_Scalar_out, "TSST",
        with_scalar(context, args, any_rows<Scalar<Subtract>, 1>, Rule::Same, args[2], 3))
 KERNEL(aten_rsub_Scalar_out, "TSST",
@@ -303,7 +295,8 @@ BOTH(ge, GreaterEqual, any_rows, Rule::Predicate)
 BOTH(bitwise_and, BitwiseAnd, integer_rows, Rule::Same)
 BOTH(bitwise_or, BitwiseOr, integer_rows, Rule::Same)
 BOTH(bitwise_xor, BitwiseXor, integer_rows, Rule::Same)
-KERNEL(aten_bitwise_left_shift_Tensor_out, "TTT", with_tensor(context, args, integer_rows<ShiftLeft, 2>, Rule::Same))
+KERNEL(aten_bitwise_left_shift_Tensor_out, "TTT",
+       with_tensor(context, args, integer_rows<ShiftLeft, 2>, Rule::Same))
 KERNEL(aten_bitwise_right_shift_Tensor_out, "TTT",
        with_tensor(context, args, integer_rows<ShiftRight, 2>, Rule::Same))
 KERNEL(aten_bitwise_left_shift_Tensor_Scalar_out, "TST",

@@ -8,8 +8,6 @@
 namespace armdeploy::kernels {
 namespace {
 
-constexpr size_t kChunk = 16;
-
 struct Types {
   ScalarType to;
   ScalarType from;

@@ -22,7 +22,8 @@ Error copy_from(KernelContext& context, const Tensor& self, const Tensor& source
 Error permute(KernelContext& context, const Tensor& self, const EValue& dims, Tensor& out) {
   const View source(self);
   View view = source;
-  if (dims.list.size != source.rank) return context.fail(Error::InvalidArgument, "not one place for each dimension");
+  if (dims.list.size != source.rank)
+    return context.fail(Error::InvalidArgument, "not one place for each dimension");
   uint32_t seen = 0;
   for (size_t d = 0; d < source.rank; d++) {
     size_t from = 0;
@@ -31,7 +32,8 @@ Error permute(KernelContext& context, const Tensor& self, const EValue& dims, Te
     view.size[d] = source.size[from];
     view.stride[d] = source.stride[from];
   }
-  if (seen != (1u << source.rank) - 1) return context.fail(Error::InvalidArgument, "a dimension appears twice");
+  if (seen != (1u << source.rank) - 1)
+    return context.fail(Error::InvalidArgument, "a dimension appears twice");
   return copy_to(context, out, view, self.dtype);
 }
 
@@ -55,7 +57,8 @@ bool resolve_shape(const EValue& shape, size_t numel, size_t* sizes) {
     const int64_t size = shape.int_at(d);
     if (size == -1 && open == shape.list.size) {
       open = d;
-    } else if (size < 0 || size > INT32_MAX || __builtin_mul_overflow(known, static_cast<size_t>(size), &known)) {
+    } else if (size < 0 || size > INT32_MAX ||
+               __builtin_mul_overflow(known, static_cast<size_t>(size), &known)) {
       return false;
     } else {
       sizes[d] = static_cast<size_t>(size);
@@ -85,10 +88,19 @@ Error view_copy(KernelContext& context, const Tensor& self, const EValue& shape,
 }
 
 // The result is no copy: it gets the input's memory.
+// In place: the tensor is no out argument, which the core would have checked.
+Error copy_into(KernelContext& context, Tensor& self, const Tensor& source) {
+  if (self.constant) return context.fail(Error::InvalidArgument, "the tensor is a constant of the program");
+  return copy_from(context, self, source, self);
+}
+
 Error alias_view(KernelContext& context, const Tensor& self, const EValue& shape, Tensor& out) {
   ARMDEPLOY_TRY(reshape(context, self, shape, out));
-  if (out.nbytes() > self.nbytes()) return context.fail(Error::InvalidArgument, "the view is larger than its tensor");
+  if (out.nbytes() > self.nbytes() || out.capacity > self.capacity || out.dtype != self.dtype) {
+    return context.fail(Error::InvalidArgument, "the view is larger than its tensor, or of another type");
+  }
   out.data = self.data;
+  out.constant = self.constant;
   return Error::Ok;
 }
 
@@ -116,7 +128,8 @@ Error expand(KernelContext& context, const Tensor& self, const EValue& shape, Te
   return copy_to(context, out, view, self.dtype);
 }
 
-Error squeeze(KernelContext& context, const Tensor& self, const EValue* const* dims, size_t count, Tensor& out) {
+Error squeeze(KernelContext& context, const Tensor& self, const EValue* const* dims, size_t count,
+              Tensor& out) {
   View view(self);
   uint32_t gone = 0;
   for (size_t k = 0; k < count; k++) {
@@ -143,7 +156,8 @@ Error slice_copy(KernelContext& context, Span<EValue*> args) {
   View view(*args[0]->t);
   size_t dim = 0;
   ARMDEPLOY_TRY(dim_of(context, *args[1], view.rank, &dim));
-  ARMDEPLOY_TRY(slice(context, view, dim, int_or(*args[2], 0), int_or(*args[3], INT64_MAX), args[4]->to_int()));
+  ARMDEPLOY_TRY(
+      slice(context, view, dim, int_or(*args[2], 0), int_or(*args[3], INT64_MAX), args[4]->to_int()));
   return copy_to(context, *args[5]->t, view, args[0]->t->dtype);
 }
 
@@ -180,7 +194,8 @@ Error transpose_copy(KernelContext& context, Span<EValue*> args) {
 
 Error t_copy(KernelContext& context, Span<EValue*> args) {
   const Tensor& self = *args[0]->t;
-  if (self.rank > 2) return context.fail(Error::InvalidArgument, "%u dimensions", static_cast<unsigned>(self.rank));
+  if (self.rank > 2)
+    return context.fail(Error::InvalidArgument, "%u dimensions", static_cast<unsigned>(self.rank));
   return self.rank == 2 ? transpose(context, self, 0, 1, *args[1]->t) : copy_all(context, self, *args[1]->t);
 }
 
@@ -189,7 +204,8 @@ Error repeat(KernelContext& context, Span<EValue*> args) {
   const Tensor& self = *args[0]->t;
   const EValue& repeats = *args[1];
   const size_t rank = repeats.list.size;
-  if (rank < self.rank || rank * 2 > kMaxRank) return context.fail(Error::InvalidArgument, "%zu repeats", rank);
+  if (rank < self.rank || rank * 2 > kMaxRank)
+    return context.fail(Error::InvalidArgument, "%zu repeats", rank);
   // The result and the input as (repeat, size) pairs of dimensions: the repeats have stride 0 in the input.
   View source(self);
   while (source.rank < rank) insert_dim(source, 0);
@@ -238,8 +254,8 @@ Error unfold(KernelContext& context, Span<EValue*> args) {
   const int64_t step = args[3]->to_int();
   const int64_t length = view.rank == 0 ? 0 : static_cast<int64_t>(view.size[dim]);
   if (view.rank == 0 || view.rank == kMaxRank || size < 0 || size > length || step < 1) {
-    return context.fail(Error::InvalidArgument, "windows of %ld, step %ld, in %ld elements", static_cast<long>(size),
-                        static_cast<long>(step), static_cast<long>(length));
+    return context.fail(Error::InvalidArgument, "windows of %ld, step %ld, in %ld elements",
+                        static_cast<long>(size), static_cast<long>(step), static_cast<long>(length));
   }
   insert_dim(view, view.rank);
   view.size[view.rank - 1] = static_cast<size_t>(size);
@@ -257,7 +273,8 @@ Error as_strided(KernelContext& context, Span<EValue*> args) {
   View view;
   view.data = self.as<uint8_t>();
   view.rank = size.list.size;
-  if (view.rank > kMaxRank || stride.list.size != view.rank) return context.fail(Error::InvalidArgument, "the strides");
+  if (view.rank > kMaxRank || stride.list.size != view.rank)
+    return context.fail(Error::InvalidArgument, "the strides");
   int64_t last = int_or(*args[3], 0);
   bool fits = last >= 0;
   bool empty = false;
@@ -305,12 +322,6 @@ Error diagonal(KernelContext& context, Span<EValue*> args) {
 
 }  // namespace
 
-#define KERNEL(name, signature, ...)                              \
-  Error name(KernelContext& context, Span<EValue*> args) {        \
-    ARMDEPLOY_TRY(check_args(context, args, signature));          \
-    return __VA_ARGS__;                                           \
-  }
-
 KERNEL(aten_clone_out, "T.T", copy_all(context, *args[0]->t, *args[2]->t))
 KERNEL(aten_alias_copy_out, "TT", copy_all(context, *args[0]->t, *args[1]->t))
 KERNEL(aten_detach_copy_out, "TT", copy_all(context, *args[0]->t, *args[1]->t))
@@ -321,7 +332,7 @@ KERNEL(dim_order_ops__clone_dim_order_out, "T..T", copy_all(context, *args[0]->t
 KERNEL(et_copy__h2d_copy_out, "TT", copy_all(context, *args[0]->t, *args[1]->t))
 KERNEL(et_copy__d2h_copy_out, "TT", copy_all(context, *args[0]->t, *args[1]->t))
 KERNEL(aten_copy_out, "TT.T", copy_from(context, *args[0]->t, *args[1]->t, *args[3]->t))
-KERNEL(aten_copy_, "TT.", copy_from(context, *args[0]->t, *args[1]->t, *args[0]->t))
+KERNEL(aten_copy_, "TT.", copy_into(context, *args[0]->t, *args[1]->t))
 KERNEL(aten_permute_copy_out, "TLT", permute(context, *args[0]->t, *args[1], *args[2]->t))
 KERNEL(aten_transpose_copy_int_out, "TSST", transpose_copy(context, args))
 KERNEL(aten_t_copy_out, "TT", t_copy(context, args))

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// cortex_m::quantize_per_tensor as cores with Helium compute it, whatever core this runs on: elements in groups
-// of 16, in memory order, are multiplied and rounded by one fused multiply-add with 3 * 2^22, whose float has no
-// fraction bits; the integer in its low bits is narrowed to 16 bits before it is clamped. Elements left over
-// round the product first, then to an integer.
+// cortex_m::quantize_per_tensor as cores with Helium compute it, whatever core this runs on: elements in
+// groups of 16, in memory order, are multiplied and rounded by one fused multiply-add with 3 * 2^22, whose
+// float has no fraction bits; the integer in its low bits is narrowed to 16 bits before it is clamped.
+// Elements left over round the product first, then to an integer.
 #include <cmath>
 #include <cstring>
 
 #include "runtime/kernels/args.h"
 #include "runtime/kernels/dtype.h"
+#include "runtime/kernels/integer.h"
 
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
 #include <arm_mve.h>
@@ -27,22 +28,24 @@ struct Parameters {
   int32_t high;
 };
 
-int32_t wrapping_add(int32_t a, int32_t b) {
-  return static_cast<int32_t>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
+int32_t clamp(int32_t code, const Parameters& p) {
+  return code < p.low ? p.low : code > p.high ? p.high : code;
 }
-
-int32_t clamp(int32_t code, const Parameters& p) { return code < p.low ? p.low : code > p.high ? p.high : code; }
 
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
 
-void store_codes(int8_t* to, int32x4_t codes) { vstrbq_s32(to, codes); }
-void store_codes(int16_t* to, int32x4_t codes) { vstrhq_s32(to, codes); }
+void store_codes(int8_t* to, int32x4_t codes) {
+  vstrbq_s32(to, codes);
+}
+void store_codes(int16_t* to, int32x4_t codes) {
+  vstrhq_s32(to, codes);
+}
 
 template <class Code>
 void quantize_groups(Code* to, const float* from, size_t count, const Parameters& p) {
   const float32x4_t magic = vdupq_n_f32(kMagic);
   const float32x4_t inverse = vdupq_n_f32(p.inverse);
-  const int32x4_t offset = vdupq_n_s32(wrapping_add(p.zero_point, -kMagicBits));
+  const int32x4_t offset = vdupq_n_s32(wrap_add(p.zero_point, -kMagicBits));
   const int32x4_t low = vdupq_n_s32(p.low);
   const int32x4_t high = vdupq_n_s32(p.high);
   for (size_t i = 0; i < count; i += 4) {
@@ -57,23 +60,16 @@ void quantize_groups(Code* to, const float* from, size_t count, const Parameters
 
 template <class Code>
 void quantize_groups(Code* to, const float* from, size_t count, const Parameters& p) {
-  const int32_t offset = wrapping_add(p.zero_point, -kMagicBits);
+  const int32_t offset = wrap_add(p.zero_point, -kMagicBits);
   for (size_t i = 0; i < count; i++) {
     const float sum = std::fma(from[i], p.inverse, kMagic);
     int32_t bits;
     memcpy(&bits, &sum, sizeof(bits));
-    to[i] = static_cast<Code>(clamp(static_cast<int16_t>(wrapping_add(bits, offset)), p));
+    to[i] = static_cast<Code>(clamp(static_cast<int16_t>(wrap_add(bits, offset)), p));
   }
 }
 
 #endif
-
-// VCVT: saturates, NaN gives 0.
-int32_t to_int32(float value) {
-  if (value >= 2147483648.0f) return INT32_MAX;
-  if (value <= -2147483648.0f) return INT32_MIN;
-  return value == value ? static_cast<int32_t>(value) : 0;
-}
 
 template <class Code>
 void quantize(Code* to, const float* from, size_t count, const Parameters& p) {
@@ -81,7 +77,7 @@ void quantize(Code* to, const float* from, size_t count, const Parameters& p) {
   quantize_groups(to, from, whole, p);
   for (size_t i = whole; i < count; i++) {
     const int32_t code = to_int32(std::nearbyint(from[i] * p.inverse));
-    to[i] = static_cast<Code>(clamp(wrapping_add(code, p.zero_point), p));
+    to[i] = static_cast<Code>(clamp(wrap_add(code, p.zero_point), p));
   }
 }
 
@@ -107,9 +103,11 @@ Error cortex_m_quantize_per_tensor_out(KernelContext& context, Span<EValue*> arg
     return context.fail(Error::InvalidArgument, "quantisation limits beyond the result's type");
   }
   ARMDEPLOY_TRY(resize_like(context, out, input));
-  if (!same_order(input, out)) return context.fail(Error::NotSupported, "input and result in two memory orders");
-  const Parameters p = {1.0f / static_cast<float>(args[1]->to_double()), static_cast<int32_t>(args[2]->to_int()),
-                        static_cast<int32_t>(low), static_cast<int32_t>(high)};
+  if (!same_order(input, out))
+    return context.fail(Error::NotSupported, "input and result in two memory orders");
+  const Parameters p = {1.0f / static_cast<float>(args[1]->to_double()),
+                        static_cast<int32_t>(args[2]->to_int()), static_cast<int32_t>(low),
+                        static_cast<int32_t>(high)};
   if (narrow) {
     quantize(out.as<int8_t>(), input.as<const float>(), input.numel(), p);
   } else {

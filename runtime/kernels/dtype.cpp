@@ -193,20 +193,24 @@ void store_row(ScalarType type, uint8_t* to, ptrdiff_t stride, size_t count, con
   });
 }
 
-template <class T>
-T scalar_as(const EValue& scalar, ScalarType type) {
-  double stored = 0;  // room for one element of any type
+void store_scalar(ScalarType type, void* to, const EValue& scalar) {
   if (scalar.tag == Tag::Double) {
-    store<double>(type, &stored, scalar.d);
+    store<double>(type, to, scalar.d);
   } else {
-    store<int64_t>(type, &stored, scalar.to_int());
+    store<int64_t>(type, to, scalar.to_int());
   }
-  return load<T>(type, &stored);
 }
 
-#define INSTANTIATE(T)                                                              \
-  template void load_row<T>(ScalarType, const uint8_t*, ptrdiff_t, size_t, T*);     \
-  template void store_row<T>(ScalarType, uint8_t*, ptrdiff_t, size_t, const T*);    \
+template <class T>
+T scalar_as(const EValue& scalar, ScalarType type) {
+  double element = 0;  // room for one element of any type
+  store_scalar(type, &element, scalar);
+  return load<T>(type, &element);
+}
+
+#define INSTANTIATE(T)                                                           \
+  template void load_row<T>(ScalarType, const uint8_t*, ptrdiff_t, size_t, T*);  \
+  template void store_row<T>(ScalarType, uint8_t*, ptrdiff_t, size_t, const T*); \
   template T scalar_as<T>(const EValue&, ScalarType);
 INSTANTIATE(int64_t)
 INSTANTIATE(float)

@@ -18,9 +18,12 @@ ScalarType promote(ScalarType a, ScalarType b);
 // PyTorch's promotion of a tensor's type with a Scalar: only a higher category (bool, integer, float) counts.
 ScalarType promote(ScalarType tensor, const EValue& scalar);
 
-// The C++ type a kernel computes in: integers in int64_t, Half, BFloat16 and Float in float, Double in double.
+// The C++ type a kernel computes in: integers in int64_t, Half, BFloat16 and Float in float, Double in
+// double.
 enum class Compute : uint8_t { Integer, Single, Double };
 Compute compute_of(ScalarType type);
+
+constexpr size_t kChunk = 16;  // elements that kernels convert at a time, in buffers on the stack
 
 // `count` elements of `type`, `stride` bytes apart, converted to T (int64_t, float, double).
 template <class T>
@@ -42,6 +45,9 @@ template <class T>
 void store(ScalarType type, void* to, T value) {
   store_row<T>(type, static_cast<uint8_t*>(to), 0, 1, &value);
 }
+
+// `scalar` as one element of `type`.
+void store_scalar(ScalarType type, void* to, const EValue& scalar);
 
 // `scalar` as an element of `type`, for example 300 as Char is 44.
 template <class T>

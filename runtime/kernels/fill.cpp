@@ -11,11 +11,7 @@ namespace {
 // One element, repeated over the whole of `view`.
 void fill_view(const View& view, ScalarType type, const EValue& value) {
   double element = 0;  // room for one element of any type
-  if (value.tag == Tag::Double) {
-    store<double>(type, &element, value.d);
-  } else {
-    store<int64_t>(type, &element, value.to_int());
-  }
+  store_scalar(type, &element, value);
   View source;
   source.data = reinterpret_cast<uint8_t*>(&element);
   copy(view, type, source, type);
@@ -30,7 +26,8 @@ Error resize_to_list(KernelContext& context, Tensor& out, const EValue& shape) {
   size_t sizes[kMaxRank];
   if (shape.list.size > kMaxRank) return context.fail(Error::NotSupported, "%zu dimensions", shape.list.size);
   for (size_t d = 0; d < shape.list.size; d++) {
-    if (shape.int_at(d) < 0 || shape.int_at(d) > INT32_MAX) return context.fail(Error::InvalidArgument, "the shape");
+    if (shape.int_at(d) < 0 || shape.int_at(d) > INT32_MAX)
+      return context.fail(Error::InvalidArgument, "the shape");
     sizes[d] = static_cast<size_t>(shape.int_at(d));
   }
   return resize(context, out, sizes, shape.list.size);
@@ -54,7 +51,8 @@ Error fill_like(KernelContext& context, const Tensor& shape, const EValue& value
 }
 
 Error fill_from_tensor(KernelContext& context, const Tensor& self, const Tensor& value, Tensor& out) {
-  if (value.numel() != 1) return context.fail(Error::InvalidArgument, "a value of %zu elements", value.numel());
+  if (value.numel() != 1)
+    return context.fail(Error::InvalidArgument, "a value of %zu elements", value.numel());
   ARMDEPLOY_TRY(resize_like(context, out, self));
   View source(value);
   source.rank = 0;
@@ -70,7 +68,8 @@ Error scalar_tensor(KernelContext& context, const EValue& value, Tensor& out) {
 // start + i * step, computed in double as the portable kernel does.
 Error arange(KernelContext& context, double start, double end, double step, Tensor& out) {
   const double count = std::ceil((end - start) / step);
-  if (!(count >= 0 && count <= INT32_MAX)) return context.fail(Error::InvalidArgument, "the range has no length");
+  if (!(count >= 0 && count <= INT32_MAX))
+    return context.fail(Error::InvalidArgument, "the range has no length");
   const size_t size = static_cast<size_t>(count);
   ARMDEPLOY_TRY(resize(context, out, &size, 1));
   const size_t bytes = element_size(out.dtype);
@@ -81,10 +80,12 @@ Error arange(KernelContext& context, double start, double end, double step, Tens
 }
 
 // pad: (before, after) of the last dimension first. Negative padding cuts off.
-Error constant_pad(KernelContext& context, const Tensor& self, const EValue& pad, const EValue& value, Tensor& out) {
+Error constant_pad(KernelContext& context, const Tensor& self, const EValue& pad, const EValue& value,
+                   Tensor& out) {
   View source(self);
   const size_t pairs = pad.list.size / 2;
-  if (pad.list.size % 2 != 0 || pairs > source.rank) return context.fail(Error::InvalidArgument, "the padding's length");
+  if (pad.list.size % 2 != 0 || pairs > source.rank)
+    return context.fail(Error::InvalidArgument, "the padding's length");
   size_t sizes[kMaxRank];
   int64_t before[kMaxRank] = {};
   for (size_t d = 0; d < source.rank; d++) sizes[d] = source.size[d];
@@ -115,12 +116,6 @@ Error constant_pad(KernelContext& context, const Tensor& self, const EValue& pad
 }
 
 }  // namespace
-
-#define KERNEL(name, signature, ...)                              \
-  Error name(KernelContext& context, Span<EValue*> args) {        \
-    ARMDEPLOY_TRY(check_args(context, args, signature));          \
-    return __VA_ARGS__;                                           \
-  }
 
 KERNEL(aten_full_out, "LST", full(context, *args[0], *args[1], *args[2]->t))
 KERNEL(aten_full_like_out, "TS.T", fill_like(context, *args[0]->t, *args[1], *args[3]->t))

@@ -23,7 +23,8 @@ Error index_select(KernelContext& context, Span<EValue*> args) {
   Tensor& out = *args[3]->t;
   size_t dim = 0;
   ARMDEPLOY_TRY(dim_of(context, *args[1], self.rank, &dim));
-  if (!is_index(index) || index.rank > 1 || self.rank == 0) return context.fail(Error::InvalidArgument, "the index");
+  if (!is_index(index) || index.rank > 1 || self.rank == 0)
+    return context.fail(Error::InvalidArgument, "the index");
   View shape(self);
   shape.size[dim] = index.numel();
   ARMDEPLOY_TRY(resize(context, out, shape.size, shape.rank));
@@ -50,7 +51,8 @@ Error embedding(KernelContext& context, Span<EValue*> args) {
   for (size_t d = 0; d < index.rank; d++) sizes[d] = static_cast<size_t>(index.sizes[d]);
   sizes[index.rank] = static_cast<size_t>(weight.sizes[1]);
   ARMDEPLOY_TRY(resize(context, out, sizes, index.rank + 1u));
-  if (!weight.contiguous() || !out.contiguous()) return context.fail(Error::NotSupported, "another memory order");
+  if (!weight.contiguous() || !out.contiguous())
+    return context.fail(Error::NotSupported, "another memory order");
   const size_t row = static_cast<size_t>(weight.sizes[1]) * element_size(weight.dtype);
   for (size_t k = 0; k < index.numel(); k++) {
     const int64_t at = index_at(index, k);
@@ -77,13 +79,16 @@ uint8_t* element(const View& view, const size_t* at) {
   return data;
 }
 
-// For every element of `index`, its coordinates with index[…] in the place of dimension `dim`: visit(here, there).
+// For every element of `index`, its coordinates with index[…] in the place of dimension `dim`: visit(here,
+// there).
 template <class Visit>
 Error each_index(KernelContext& context, const Tensor& index, const View& target, size_t dim, Visit visit) {
   const View shape(index);
-  if (!is_index(index) || shape.rank != target.rank) return context.fail(Error::InvalidArgument, "the index's shape");
+  if (!is_index(index) || shape.rank != target.rank)
+    return context.fail(Error::InvalidArgument, "the index's shape");
   for (size_t d = 0; d < shape.rank; d++) {
-    if (d != dim && shape.size[d] > target.size[d]) return context.fail(Error::InvalidArgument, "the index's shape");
+    if (d != dim && shape.size[d] > target.size[d])
+      return context.fail(Error::InvalidArgument, "the index's shape");
   }
   const size_t count = index.numel();
   const int64_t limit = target.rank == 0 ? 1 : static_cast<int64_t>(target.size[dim]);
@@ -94,7 +99,8 @@ Error each_index(KernelContext& context, const Tensor& index, const View& target
     memcpy(there, here, sizeof(here));
     const int64_t at = index_at(index, k);
     if (at < 0 || at >= limit) {
-      return context.fail(Error::InvalidArgument, "index %ld of %ld", static_cast<long>(at), static_cast<long>(limit));
+      return context.fail(Error::InvalidArgument, "index %ld of %ld", static_cast<long>(at),
+                          static_cast<long>(limit));
     }
     there[dim] = static_cast<size_t>(at);
     visit(here, there);
@@ -131,8 +137,7 @@ Error scatter(KernelContext& context, Span<EValue*> args) {
   }
   const size_t bytes = element_size(self.dtype);
   double value = 0;  // room for one element of any type
-  if (!source && args[3]->tag == Tag::Double) store<double>(out.dtype, &value, args[3]->d);
-  if (!source && args[3]->tag != Tag::Double) store<int64_t>(out.dtype, &value, args[3]->to_int());
+  if (!source) store_scalar(out.dtype, &value, *args[3]);
   for (size_t d = 0; source && d < source->rank; d++) {
     if (source->rank != index.rank || source->sizes[d] < index.sizes[d]) {
       return context.fail(Error::InvalidArgument, "the source is smaller than the index");
@@ -227,12 +232,6 @@ Error topk(KernelContext& context, Span<EValue*> args) {
 }
 
 }  // namespace
-
-#define KERNEL(name, signature, ...)                              \
-  Error name(KernelContext& context, Span<EValue*> args) {        \
-    ARMDEPLOY_TRY(check_args(context, args, signature));          \
-    return __VA_ARGS__;                                           \
-  }
 
 KERNEL(aten_index_select_out, "TSTT", index_select(context, args))
 KERNEL(aten_embedding_out, "TT...T", embedding(context, args))

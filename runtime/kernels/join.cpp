@@ -7,7 +7,9 @@ namespace armdeploy::kernels {
 namespace {
 
 // PyTorch lets cat take empty tensors of one dimension among others.
-bool is_legacy_empty(const Tensor& tensor) { return tensor.rank == 1 && tensor.sizes[0] == 0; }
+bool is_legacy_empty(const Tensor& tensor) {
+  return tensor.rank == 1 && tensor.sizes[0] == 0;
+}
 
 Error copy_part(KernelContext& context, const View& part, const Tensor& out, const Tensor& from) {
   for (size_t d = 0; d < part.rank; d++) {
@@ -26,7 +28,8 @@ Error cat(KernelContext& context, const EValue& tensors, const EValue& dimension
     const Tensor* item = tensors.tensor_at(k);
     if (shape == nullptr || is_legacy_empty(*shape)) shape = item;
   }
-  if (shape == nullptr || shape->rank == 0) return context.fail(Error::InvalidArgument, "nothing to concatenate");
+  if (shape == nullptr || shape->rank == 0)
+    return context.fail(Error::InvalidArgument, "nothing to concatenate");
   size_t dim = 0;
   ARMDEPLOY_TRY(dim_of(context, dimension, shape->rank, &dim));
   View whole(*shape);
@@ -51,7 +54,8 @@ Error cat(KernelContext& context, const EValue& tensors, const EValue& dimension
 
 Error stack(KernelContext& context, const EValue& tensors, const EValue& dimension, Tensor& out) {
   const size_t count = tensors.list.size;
-  if (count == 0 || tensors.tensor_at(0)->rank == kMaxRank) return context.fail(Error::InvalidArgument, "no tensors");
+  if (count == 0 || tensors.tensor_at(0)->rank == kMaxRank)
+    return context.fail(Error::InvalidArgument, "no tensors");
   View whole(*tensors.tensor_at(0));
   size_t dim = 0;
   ARMDEPLOY_TRY(dim_of(context, dimension, whole.rank + 1, &dim));
@@ -76,9 +80,11 @@ Error split(KernelContext& context, const Tensor& self, const EValue& sizes, con
   const bool equal = sizes.is_scalar();
   int64_t start = 0;
   for (size_t k = 0; k < outs.list.size; k++) {
-    if (!equal && k >= sizes.list.size) return context.fail(Error::InvalidArgument, "more results than sizes");
+    if (!equal && k >= sizes.list.size)
+      return context.fail(Error::InvalidArgument, "more results than sizes");
     const int64_t length = equal ? sizes.to_int() : sizes.int_at(k);
-    if (length < 0 || length > INT32_MAX) return context.fail(Error::InvalidArgument, "a part of %ld", static_cast<long>(length));
+    if (length < 0 || length > INT32_MAX)
+      return context.fail(Error::InvalidArgument, "a part of %ld", static_cast<long>(length));
     View part(self);
     ARMDEPLOY_TRY(slice(context, part, dim, start, start + length, 1));
     ARMDEPLOY_TRY(copy_to(context, *outs.tensor_at(k), part, self.dtype));
@@ -126,12 +132,6 @@ Error select_scatter(KernelContext& context, Span<EValue*> args) {
 }
 
 }  // namespace
-
-#define KERNEL(name, signature, ...)                              \
-  Error name(KernelContext& context, Span<EValue*> args) {        \
-    ARMDEPLOY_TRY(check_args(context, args, signature));          \
-    return __VA_ARGS__;                                           \
-  }
 
 KERNEL(aten_cat_out, "XST", cat(context, *args[0], *args[1], *args[2]->t))
 KERNEL(aten_stack_out, "XST", stack(context, *args[0], *args[1], *args[2]->t))

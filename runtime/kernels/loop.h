@@ -26,9 +26,9 @@ constexpr size_t kMaxOperands = 4;
 // Does `count` elements: operand k's element i is at data[k] + i * stride[k].
 using RowFn = void (*)(void* context, uint8_t* const* data, const ptrdiff_t* stride, size_t count);
 
-// A loop over all elements of views[0], the result; the other views are broadcast to it. The order follows the
-// result's memory, and dimensions that are one piece of memory in all views are merged, so that most calls make
-// one row. False: a view cannot be broadcast to the result.
+// A loop over all elements of views[0], the result; the other views are broadcast to it. The order follows
+// the result's memory, and dimensions that are one piece of memory in all views are merged, so that most
+// calls make one row. False: a view cannot be broadcast to the result.
 class Loop {
  public:
   bool plan(const View* views, size_t count);

@@ -8,8 +8,6 @@
 namespace armdeploy::kernels {
 namespace {
 
-constexpr size_t kChunk = 16;  // elements converted at a time; the buffers are on the stack
-
 template <class T>
 struct Job {
   MapRow<T> row;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise operators: load, convert, compute a row, convert, store. An operator is a function of one element;
-// everything else (broadcasting, type promotion, memory order) is here.
+// Elementwise operators: load, convert, compute a row, convert, store. An operator is a function of one
+// element; everything else (broadcasting, type promotion, memory order) is here.
 #pragma once
 
 #include "runtime/kernels/args.h"
@@ -25,7 +25,7 @@ struct MapRows {
 // A call of an operator: which values it reads, in which type it computes.
 struct MapCall {
   const MapRows& rows;
-  ScalarType common;                  // inputs and scalars are converted to this type first
+  ScalarType common;  // inputs and scalars are converted to this type first
   const Tensor* inputs[kMaxInputs];
   size_t input_count;
   const EValue* params[kMaxParams];
@@ -33,7 +33,8 @@ struct MapCall {
 };
 
 // `out` gets the broadcast shape of the inputs and the results.
-// Errors: InvalidArgument (shapes, a float result for an integer tensor), NotSupported (no rows for the type).
+// Errors: InvalidArgument (shapes, a float result for an integer tensor), NotSupported (no rows for the
+// type).
 Error map(KernelContext& context, const MapCall& call, Tensor& out);
 
 // Rows of `Op::run(a[, b[, c]], params)`; a template over the type, or a plain function of float and double.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "runtime/kernels/dtype.h"
+#include "runtime/kernels/integer.h"
 #include "runtime/kernels/shape.h"
 
 namespace armdeploy::kernels {
@@ -22,23 +23,31 @@ void set(EValue& out, bool value) {
   out.b = value;
 }
 
-int64_t wrap(uint64_t value) { return static_cast<int64_t>(value); }
-
 struct Add {
-  static int64_t run(int64_t a, int64_t b) { return wrap(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
-  static double run(double a, double b) { return a + b; }
+  template <class T>
+  static T run(T a, T b) {
+    return wrap_add(a, b);
+  }
 };
 struct Subtract {
-  static int64_t run(int64_t a, int64_t b) { return wrap(static_cast<uint64_t>(a) - static_cast<uint64_t>(b)); }
-  static double run(double a, double b) { return a - b; }
+  template <class T>
+  static T run(T a, T b) {
+    return wrap_add(a, wrap_negate(b));
+  }
 };
 struct Multiply {
-  static int64_t run(int64_t a, int64_t b) { return wrap(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
-  static double run(double a, double b) { return a * b; }
+  template <class T>
+  static T run(T a, T b) {
+    return wrap_multiply(a, b);
+  }
 };
 struct Divide {
-  static double run(int64_t a, int64_t b) { return static_cast<double>(a) / static_cast<double>(b); }
-  static double run(double a, double b) { return a / b; }
+  static double run(int64_t a, int64_t b) {
+    return static_cast<double>(a) / static_cast<double>(b);
+  }
+  static double run(double a, double b) {
+    return a / b;
+  }
 };
 struct Largest {
   template <class T>
@@ -56,7 +65,7 @@ struct Smallest {
 // b is not 0; -1 is apart since INT64_MIN / -1 overflows.
 struct FloorDivide {
   static int64_t run(int64_t a, int64_t b) {
-    if (b == -1) return Subtract::run(int64_t{0}, a);
+    if (b == -1) return wrap_negate(a);
     return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
   }
   static double run(double a, double b) {
@@ -67,12 +76,12 @@ struct FloorDivide {
   }
 };
 
-#define COMPARISON(Name, operation)    \
-  struct Name {                        \
-    template <class T>                 \
-    static bool run(T a, T b) {        \
-      return a operation b;            \
-    }                                  \
+#define COMPARISON(Name, operation) \
+  struct Name {                     \
+    template <class T>              \
+    static bool run(T a, T b) {     \
+      return a operation b;         \
+    }                               \
   };
 COMPARISON(Equal, ==)
 COMPARISON(Less, <)
@@ -81,7 +90,9 @@ COMPARISON(Greater, >)
 COMPARISON(GreaterEqual, >=)
 #undef COMPARISON
 
-bool is_number(const EValue& value) { return value.tag == Tag::Int || value.tag == Tag::Double; }
+bool is_number(const EValue& value) {
+  return value.tag == Tag::Int || value.tag == Tag::Double;
+}
 
 // Two integers in int64, a double among them in double.
 template <class Op>
@@ -98,10 +109,13 @@ Error number(KernelContext& context, const EValue& a, const EValue& b, EValue& o
   return Error::Ok;
 }
 
-bool integer_zero(const EValue& value) { return value.tag != Tag::Double && value.to_int() == 0; }
+bool integer_zero(const EValue& value) {
+  return value.tag != Tag::Double && value.to_int() == 0;
+}
 
 Error floor_divide(KernelContext& context, const EValue& a, const EValue& b, EValue& out) {
-  if (a.tag != Tag::Double && integer_zero(b)) return context.fail(Error::InvalidArgument, "division by zero");
+  if (a.tag != Tag::Double && integer_zero(b))
+    return context.fail(Error::InvalidArgument, "division by zero");
   return number<FloorDivide>(context, a, b, out);
 }
 
@@ -110,7 +124,7 @@ Error integer_divide(KernelContext& context, const EValue& a, const EValue& b, E
   if (integer_zero(b)) return context.fail(Error::InvalidArgument, "division by zero");
   const int64_t divisor = b.to_int();
   if (divisor == -1) {
-    set(out, remainder ? int64_t{0} : Subtract::run(int64_t{0}, a.to_int()));
+    set(out, remainder ? int64_t{0} : wrap_negate(a.to_int()));
   } else {
     set(out, remainder ? a.to_int() % divisor : a.to_int() / divisor);
   }
@@ -121,7 +135,7 @@ Error negate(const EValue& a, EValue& out) {
   if (a.tag == Tag::Double) {
     set(out, -a.d);
   } else {
-    set(out, Subtract::run(int64_t{0}, a.to_int()));
+    set(out, wrap_negate(a.to_int()));
   }
   return Error::Ok;
 }
@@ -163,8 +177,10 @@ Error scalar_of(KernelContext& context, const Tensor& self, EValue& out) {
 // Row `index` of `target` becomes `source`; `target` grows to hold it.
 Error copy_index(KernelContext& context, Tensor& target, const Tensor& source, int64_t index) {
   if (target.rank != source.rank + 1u || index < 0 || index >= INT32_MAX) {
-    return context.fail(Error::InvalidArgument, "row %ld, or ranks that do not fit", static_cast<long>(index));
+    return context.fail(Error::InvalidArgument, "row %ld, or ranks that do not fit",
+                        static_cast<long>(index));
   }
+  if (target.constant) return context.fail(Error::InvalidArgument, "the tensor is a constant of the program");
   if (target.sizes[0] <= index) {
     size_t sizes[kMaxRank] = {static_cast<size_t>(index) + 1};
     for (size_t d = 0; d < source.rank; d++) sizes[d + 1] = static_cast<size_t>(source.sizes[d]);
@@ -173,19 +189,14 @@ Error copy_index(KernelContext& context, Tensor& target, const Tensor& source, i
   View row(target);
   ARMDEPLOY_TRY(select(context, row, 0, index));
   for (size_t d = 0; d < source.rank; d++) {
-    if (target.sizes[d + 1] != source.sizes[d]) return context.fail(Error::InvalidArgument, "a row of another shape");
+    if (target.sizes[d + 1] != source.sizes[d])
+      return context.fail(Error::InvalidArgument, "a row of another shape");
   }
   copy(row, target.dtype, View(source), source.dtype);
   return Error::Ok;
 }
 
 }  // namespace
-
-#define KERNEL(name, signature, ...)                              \
-  Error name(KernelContext& context, Span<EValue*> args) {        \
-    ARMDEPLOY_TRY(check_args(context, args, signature));          \
-    return __VA_ARGS__;                                           \
-  }
 
 KERNEL(executorch_prim_add_Scalar, "SS.", number<Add>(context, *args[0], *args[1], *args[2]))
 KERNEL(executorch_prim_sub_Scalar, "SS.", number<Subtract>(context, *args[0], *args[1], *args[2]))
@@ -210,7 +221,8 @@ KERNEL(executorch_prim_trunc_Scalar, "S.", to_integer(std::trunc(args[0]->to_dou
 KERNEL(executorch_prim_ceil_Scalar, "S.", to_integer(std::ceil(args[0]->to_double()), *args[1]))
 KERNEL(executorch_prim_round_Scalar, "S.", to_integer(std::nearbyint(args[0]->to_double()), *args[1]))
 KERNEL(executorch_prim_sym_ite_Scalar, "SSS.", choose(*args[0], *args[1], *args[2], *args[3]))
-KERNEL(executorch_prim_et_copy_index_tensor, "TTS", copy_index(context, *args[0]->t, *args[1]->t, args[2]->to_int()))
+KERNEL(executorch_prim_et_copy_index_tensor, "TTS",
+       copy_index(context, *args[0]->t, *args[1]->t, args[2]->to_int()))
 KERNEL(aten_sym_size_int, "TS.", size_of(context, *args[0]->t, *args[1], *args[2]))
 KERNEL(aten_sym_numel, "T.", give(*args[1], static_cast<int64_t>(args[0]->t->numel())))
 KERNEL(aten__local_scalar_dense, "T.", scalar_of(context, *args[0]->t, *args[1]))

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // quantized_decomposed: quantise and dequantise, one scale for a tensor or one for each channel.
-// The arithmetic is that of executorch/kernels/quantized/cpu: the scale's reciprocal in single precision, rounding
-// to nearest even, the zero point added in float; only the conversion to an integer saturates here, where the
-// original leaves values beyond int64 to the compiler.
+// The arithmetic is that of executorch/kernels/quantized/cpu: the scale's reciprocal in single precision,
+// rounding to nearest even, the zero point added in float; only the conversion to an integer saturates here,
+// where the original leaves values beyond int64 to the compiler.
 #include <cmath>
 
 #include "runtime/kernels/args.h"
 #include "runtime/kernels/dtype.h"
+#include "runtime/kernels/integer.h"
 #include "runtime/kernels/loop.h"
 
 namespace armdeploy::kernels {
 namespace {
-
-constexpr size_t kChunk = 16;
 
 struct Quantization {
   ScalarType from;
@@ -22,12 +21,6 @@ struct Quantization {
   int32_t low;
   int32_t high;
 };
-
-int32_t to_int32(float value) {
-  if (value >= 2147483648.0f) return INT32_MAX;
-  if (value <= -2147483648.0f) return INT32_MIN;
-  return value == value ? static_cast<int32_t>(value) : 0;
-}
 
 int32_t quantize_value(float scaled, const Quantization& q) {
   const int32_t code = to_int32(static_cast<float>(q.zero_point) + std::nearbyint(scaled));
@@ -59,7 +52,8 @@ void dequantize_row(void* context, uint8_t* const* data, const ptrdiff_t* stride
     const size_t n = count - done < kChunk ? count - done : kChunk;
     const ptrdiff_t at = static_cast<ptrdiff_t>(done);
     load_row<int64_t>(q.from, data[1] + at * stride[1], stride[1], n, codes);
-    for (size_t i = 0; i < n; i++) values[i] = static_cast<float>(static_cast<int32_t>(codes[i] - q.zero_point)) * scale;
+    for (size_t i = 0; i < n; i++)
+      values[i] = static_cast<float>(static_cast<int32_t>(codes[i] - q.zero_point)) * scale;
     store_row<float>(q.to, data[0] + at * stride[0], stride[0], n, values);
   }
 }
@@ -73,8 +67,8 @@ bool is_code(ScalarType type) {
 Error check_types(KernelContext& context, const Tensor& codes, const Tensor& reals, const EValue& low,
                   const EValue& high) {
   if (!is_code(codes.dtype) || !is_floating(reals.dtype)) {
-    return context.fail(Error::InvalidArgument, "quantised type %d, real type %d", static_cast<int>(codes.dtype),
-                        static_cast<int>(reals.dtype));
+    return context.fail(Error::InvalidArgument, "quantised type %d, real type %d",
+                        static_cast<int>(codes.dtype), static_cast<int>(reals.dtype));
   }
   if (low.to_int() < INT32_MIN || high.to_int() > INT32_MAX || low.to_int() > high.to_int()) {
     return context.fail(Error::InvalidArgument, "quantisation limits beyond int32, or in the wrong order");
@@ -82,9 +76,13 @@ Error check_types(KernelContext& context, const Tensor& codes, const Tensor& rea
   return Error::Ok;
 }
 
-Quantization quantization(const Tensor& from, const Tensor& to, double scale, int64_t zero_point, const EValue& low,
-                          const EValue& high) {
-  return {from.dtype, to.dtype, scale, static_cast<int32_t>(zero_point), static_cast<int32_t>(low.to_int()),
+Quantization quantization(const Tensor& from, const Tensor& to, double scale, int64_t zero_point,
+                          const EValue& low, const EValue& high) {
+  return {from.dtype,
+          to.dtype,
+          scale,
+          static_cast<int32_t>(zero_point),
+          static_cast<int32_t>(low.to_int()),
           static_cast<int32_t>(high.to_int())};
 }
 
@@ -97,14 +95,14 @@ bool run(RowFn row, Quantization& q, const View& to, const View& from) {
 }
 
 // args: input, scale, zero point, low, high, …, out at `out`.
-Error per_tensor(KernelContext& context, Span<EValue*> args, double scale, int64_t zero_point, size_t out_index,
-                 bool quantize) {
+Error per_tensor(KernelContext& context, Span<EValue*> args, double scale, int64_t zero_point,
+                 size_t out_index, bool quantize) {
   const Tensor& input = *args[0]->t;
   Tensor& out = *args[out_index]->t;
   ARMDEPLOY_TRY(check_types(context, quantize ? out : input, quantize ? input : out, *args[3], *args[4]));
   ARMDEPLOY_TRY(resize_like(context, out, input));
   Quantization q = quantization(input, out, scale, zero_point, *args[3], *args[4]);
-  const RowFn row = !quantize                            ? dequantize_row
+  const RowFn row = !quantize                           ? dequantize_row
                     : input.dtype == ScalarType::Double ? quantize_row<double>
                                                         : quantize_row<float>;
   run(row, q, View(out), View(input));
@@ -142,15 +140,15 @@ Error per_channel(KernelContext& context, Span<EValue*> args, size_t out_index, 
   ARMDEPLOY_TRY(check_types(context, quantize ? out : input, quantize ? input : out, *args[4], *args[5]));
   size_t axis = 0;
   if (!wrap_dim(args[3]->to_int(), input.rank, &axis) || input.rank == 0) {
-    return context.fail(Error::InvalidArgument, "axis %ld of %u dimensions", static_cast<long>(args[3]->to_int()),
-                        static_cast<unsigned>(input.rank));
+    return context.fail(Error::InvalidArgument, "axis %ld of %u dimensions",
+                        static_cast<long>(args[3]->to_int()), static_cast<unsigned>(input.rank));
   }
   const size_t channels = static_cast<size_t>(input.sizes[axis]);
   if (scales.numel() != channels || (zero_points && zero_points->numel() != channels)) {
     return context.fail(Error::InvalidArgument, "%zu scales for %zu channels", scales.numel(), channels);
   }
   ARMDEPLOY_TRY(resize_like(context, out, input));
-  const RowFn row = !quantize                            ? dequantize_row
+  const RowFn row = !quantize                           ? dequantize_row
                     : input.dtype == ScalarType::Double ? quantize_row<double>
                                                         : quantize_row<float>;
   for (size_t channel = 0; channel < channels; channel++) {
@@ -162,12 +160,6 @@ Error per_channel(KernelContext& context, Span<EValue*> args, size_t out_index, 
 }
 
 }  // namespace
-
-#define KERNEL(name, signature, ...)                              \
-  Error name(KernelContext& context, Span<EValue*> args) {        \
-    ARMDEPLOY_TRY(check_args(context, args, signature));          \
-    return __VA_ARGS__;                                           \
-  }
 
 KERNEL(quantized_decomposed_quantize_per_tensor_out, "TSSSSST",
        per_tensor(context, args, args[1]->to_double(), args[2]->to_int(), 6, true))

@@ -5,12 +5,11 @@
 #include <type_traits>
 
 #include "runtime/kernels/dtype.h"
+#include "runtime/kernels/integer.h"
 #include "runtime/kernels/shape.h"
 
 namespace armdeploy::kernels {
 namespace {
-
-constexpr size_t kChunk = 16;
 
 // Adds `count` values to what has been reduced so far.
 template <class T>
@@ -28,8 +27,7 @@ struct Sum {
   }
   template <class T>
   static T run(T a, T b) {
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-    else return a + b;
+    return wrap_add(a, b);
   }
 };
 struct Product {
@@ -39,8 +37,7 @@ struct Product {
   }
   template <class T>
   static T run(T a, T b) {
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-    else return a * b;
+    return wrap_multiply(a, b);
   }
 };
 template <class T>
@@ -199,17 +196,18 @@ void run(const Tensor& self, Split parts, const Fold<T>& fold, bool mean, Tensor
   });
 }
 
-// Which type is computed in: the result's, the input's; for a mean, which is divided by the count, the result's.
-// ExecuTorch's kernel sums doubles over one dimension in float.
+// Which type is computed in: the result's, the input's; for a mean, which is divided by the count, the
+// result's. ExecuTorch's kernel sums doubles over one dimension in float.
 enum class Rule : uint8_t { Result, Sum, Input, Mean };
 
-Error reduce(KernelContext& context, const Tensor& self, const EValue& list, bool keep, const Folds& fold, Rule rule,
-             Tensor& out) {
+Error reduce(KernelContext& context, const Tensor& self, const EValue& list, bool keep, const Folds& fold,
+             Rule rule, Tensor& out) {
   uint32_t dims = 0;
   ARMDEPLOY_TRY(dims_of(context, list, self.rank, &dims));
   ARMDEPLOY_TRY(shape_result(context, self, dims, keep, out));
   if (!out.contiguous()) return context.fail(Error::NotSupported, "a result in another memory order");
-  if (rule == Rule::Mean && !is_floating(out.dtype)) return context.fail(Error::InvalidArgument, "a mean of integers");
+  if (rule == Rule::Mean && !is_floating(out.dtype))
+    return context.fail(Error::InvalidArgument, "a mean of integers");
   const Split parts = split(self, dims);
   const Compute compute = compute_of(rule == Rule::Input ? self.dtype : out.dtype);
   const bool one_dim = dims != 0 && (dims & (dims - 1)) == 0;
@@ -227,7 +225,8 @@ Error reduce(KernelContext& context, const Tensor& self, const EValue& list, boo
 }
 
 // An extreme of no elements does not exist.
-Error extreme(KernelContext& context, const Tensor& self, const EValue& list, bool keep, const Folds& fold, Tensor& out) {
+Error extreme(KernelContext& context, const Tensor& self, const EValue& list, bool keep, const Folds& fold,
+              Tensor& out) {
   if (self.numel() == 0) return context.fail(Error::InvalidArgument, "an extreme of no elements");
   return reduce(context, self, list, keep, fold, Rule::Input, out);
 }
@@ -275,31 +274,31 @@ Error arg_extreme(KernelContext& context, Span<EValue*> args, bool largest) {
 
 }  // namespace
 
-#define KERNEL(name, signature, ...)                              \
-  Error name(KernelContext& context, Span<EValue*> args) {        \
-    ARMDEPLOY_TRY(check_args(context, args, signature));          \
-    return __VA_ARGS__;                                           \
-  }
-
 KERNEL(aten_sum_IntList_out, "TlS.T",
        reduce(context, *args[0]->t, *args[1], args[2]->to_int() != 0, folds<Sum>(), Rule::Sum, *args[4]->t))
 KERNEL(aten_mean_out, "TlS.T",
        reduce(context, *args[0]->t, *args[1], args[2]->to_int() != 0, folds<Sum>(), Rule::Mean, *args[4]->t))
 KERNEL(aten_prod_int_out, "TSS.T",
-       reduce(context, *args[0]->t, *args[1], args[2]->to_int() != 0, folds<Product>(), Rule::Result, *args[4]->t))
-KERNEL(aten_prod_out, "T.T", reduce(context, *args[0]->t, EValue(), false, folds<Product>(), Rule::Result, *args[2]->t))
+       reduce(context, *args[0]->t, *args[1], args[2]->to_int() != 0, folds<Product>(), Rule::Result,
+              *args[4]->t))
+KERNEL(aten_prod_out, "T.T",
+       reduce(context, *args[0]->t, EValue(), false, folds<Product>(), Rule::Result, *args[2]->t))
 KERNEL(aten_amax_out, "TlST",
        extreme(context, *args[0]->t, *args[1], args[2]->to_int() != 0, folds<Largest>(), *args[3]->t))
 KERNEL(aten_amin_out, "TlST",
        extreme(context, *args[0]->t, *args[1], args[2]->to_int() != 0, folds<Smallest>(), *args[3]->t))
-KERNEL(aten_max_unary_out, "TT", extreme(context, *args[0]->t, EValue(), false, folds<Largest>(), *args[1]->t))
-KERNEL(aten_min_unary_out, "TT", extreme(context, *args[0]->t, EValue(), false, folds<Smallest>(), *args[1]->t))
-KERNEL(aten_any_all_out, "TT", reduce(context, *args[0]->t, EValue(), false, folds<Any>(), Rule::Input, *args[1]->t))
+KERNEL(aten_max_unary_out, "TT",
+       extreme(context, *args[0]->t, EValue(), false, folds<Largest>(), *args[1]->t))
+KERNEL(aten_min_unary_out, "TT",
+       extreme(context, *args[0]->t, EValue(), false, folds<Smallest>(), *args[1]->t))
+KERNEL(aten_any_all_out, "TT",
+       reduce(context, *args[0]->t, EValue(), false, folds<Any>(), Rule::Input, *args[1]->t))
 KERNEL(aten_any_out, "TSST",
        reduce(context, *args[0]->t, *args[1], args[2]->to_int() != 0, folds<Any>(), Rule::Input, *args[3]->t))
 KERNEL(aten_any_dims_out, "TlST",
        reduce(context, *args[0]->t, *args[1], args[2]->to_int() != 0, folds<Any>(), Rule::Input, *args[3]->t))
-KERNEL(aten_all_all_out, "TT", reduce(context, *args[0]->t, EValue(), false, folds<All>(), Rule::Input, *args[1]->t))
+KERNEL(aten_all_all_out, "TT",
+       reduce(context, *args[0]->t, EValue(), false, folds<All>(), Rule::Input, *args[1]->t))
 KERNEL(aten_all_out, "TSST",
        reduce(context, *args[0]->t, *args[1], args[2]->to_int() != 0, folds<All>(), Rule::Input, *args[3]->t))
 KERNEL(aten_argmax_out, "TsST", arg_extreme(context, args, true))

@@ -7,7 +7,8 @@ namespace armdeploy::kernels {
 
 Error dim_of(KernelContext& context, const EValue& argument, size_t rank, size_t* out) {
   if (wrap_dim(argument.to_int(), rank, out)) return Error::Ok;
-  return context.fail(Error::InvalidArgument, "dimension %ld of %zu", static_cast<long>(argument.to_int()), rank);
+  return context.fail(Error::InvalidArgument, "dimension %ld of %zu", static_cast<long>(argument.to_int()),
+                      rank);
 }
 
 void remove_dim(View& view, size_t dim) {
@@ -36,7 +37,8 @@ int64_t bound(int64_t position, int64_t size) {
 
 Error slice(KernelContext& context, View& view, size_t dim, int64_t start, int64_t end, int64_t step) {
   if (view.rank == 0) return context.fail(Error::InvalidArgument, "a scalar cannot be sliced");
-  if (step < 1) return context.fail(Error::InvalidArgument, "step %ld, must be positive", static_cast<long>(step));
+  if (step < 1)
+    return context.fail(Error::InvalidArgument, "step %ld, must be positive", static_cast<long>(step));
   const int64_t size = static_cast<int64_t>(view.size[dim]);
   const int64_t first = bound(start, size);
   const int64_t last = bound(end, size);
@@ -52,7 +54,8 @@ Error select(KernelContext& context, View& view, size_t dim, int64_t index) {
   const int64_t size = view.rank == 0 ? 0 : static_cast<int64_t>(view.size[dim]);
   const int64_t wrapped = index < 0 ? index + size : index;
   if (wrapped < 0 || wrapped >= size) {
-    return context.fail(Error::InvalidArgument, "index %ld of %ld", static_cast<long>(index), static_cast<long>(size));
+    return context.fail(Error::InvalidArgument, "index %ld of %ld", static_cast<long>(index),
+                        static_cast<long>(size));
   }
   view.data += static_cast<ptrdiff_t>(wrapped) * view.stride[dim];
   remove_dim(view, dim);

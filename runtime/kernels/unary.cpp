@@ -6,6 +6,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "runtime/kernels/integer.h"
 #include "runtime/kernels/map.h"
 
 namespace armdeploy::kernels {
@@ -27,7 +28,8 @@ Error keep(KernelContext& context, Span<EValue*> args, const MapRows& rows, size
 Error to_float(KernelContext& context, Span<EValue*> args, const MapRows& rows, size_t params, size_t out) {
   const Tensor& self = *args[0]->t;
   Tensor& result = *args[out]->t;
-  if (!is_floating(result.dtype)) return context.fail(Error::InvalidArgument, "a float result for an integer tensor");
+  if (!is_floating(result.dtype))
+    return context.fail(Error::InvalidArgument, "a float result for an integer tensor");
   MapCall call = {rows, is_floating(self.dtype) ? self.dtype : ScalarType::Float, {&self}, 1, {}, params};
   for (size_t k = 0; k < params; k++) call.params[k] = args[1 + k];
   return map(context, call, result);
@@ -41,31 +43,30 @@ Error predicate(KernelContext& context, Span<EValue*> args, const MapRows& rows)
 struct Negate {
   template <class T>
   static T run(T x, const T*) {
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(0 - static_cast<uint64_t>(x));  // wraps
-    else return -x;
+    return wrap_negate(x);
   }
 };
 struct Absolute {
   template <class T>
-  static T run(T x, const T* params) {
-    if constexpr (std::is_integral_v<T>) return x < 0 ? Negate::run(x, params) : x;
-    else return x < 0 ? -x : x;  // -0 stays
+  static T run(T x, const T*) {
+    return x < 0 ? wrap_negate(x) : x;  // -0 stays
   }
 };
 
-#define OPERATOR(Name, expression)                             \
-  struct Name {                                                \
-    template <class T>                                         \
-    static T run(T x, [[maybe_unused]] const T* params) {      \
-      return static_cast<T>(expression);                       \
-    }                                                          \
+#define OPERATOR(Name, expression)                        \
+  struct Name {                                           \
+    template <class T>                                    \
+    static T run(T x, [[maybe_unused]] const T* params) { \
+      return static_cast<T>(expression);                  \
+    }                                                     \
   };
 OPERATOR(Sign, x != x ? x : T((x > 0) - (x < 0)))
 OPERATOR(Relu, x < 0 ? T(0) : x)
 OPERATOR(BitwiseNot, ~x)
 OPERATOR(LogicalNot, x == 0)
 OPERATOR(IsNan, x != x)
-OPERATOR(IsInf, !std::is_integral_v<T> && (x == std::numeric_limits<T>::infinity() || x == -std::numeric_limits<T>::infinity()))
+OPERATOR(IsInf, !std::is_integral_v<T> &&
+                    (x == std::numeric_limits<T>::infinity() || x == -std::numeric_limits<T>::infinity()))
 OPERATOR(Identity, x)
 OPERATOR(Floor, std::floor(x))
 OPERATOR(Ceil, std::ceil(x))
@@ -98,7 +99,8 @@ OPERATOR(LeakyRelu, x >= 0 ? x : x * params[0])
 OPERATOR(Elu, x <= 0 ? std::expm1(x * params[2]) * (params[0] * params[1]) : x * params[1])
 OPERATOR(Logit, std::log(x / (T(1) - x)))
 OPERATOR(GeluErf, T(0.5) * x * (T(1) + std::erf(x * T(0.70710678118654752440))))
-OPERATOR(GeluTanh, T(0.5) * x * (T(1) + std::tanh(T(0.79788456080286535588) * (x + T(0.044715) * (x * x * x)))))
+OPERATOR(GeluTanh,
+         T(0.5) * x * (T(1) + std::tanh(T(0.79788456080286535588) * (x + T(0.044715) * (x * x * x)))))
 #undef OPERATOR
 
 // The upper bound wins when the bounds cross.
@@ -154,7 +156,8 @@ struct MaskedFill {
 
 // Rounding leaves integers alone.
 template <class Op>
-constexpr MapRows rounding_rows = {map_row<Identity, int64_t, 1>, map_row<Op, float, 1>, map_row<Op, double, 1>};
+constexpr MapRows rounding_rows = {map_row<Identity, int64_t, 1>, map_row<Op, float, 1>,
+                                   map_row<Op, double, 1>};
 
 EValue scalar(double value) {
   EValue result;
@@ -178,7 +181,8 @@ Error clamp(KernelContext& context, Span<EValue*> args) {
   for (size_t k = 1; k <= 2; k++) {
     if (!args[k]->is_none()) common = promote(common, *args[k]);
   }
-  if (is_floating(common) && !is_floating(out.dtype)) return context.fail(Error::InvalidArgument, "a float result");
+  if (is_floating(common) && !is_floating(out.dtype))
+    return context.fail(Error::InvalidArgument, "a float result");
   const bool real = is_floating(common);
   const double infinity = std::numeric_limits<double>::infinity();
   const EValue lowest = real ? scalar(-infinity) : scalar(INT64_MIN);
@@ -187,7 +191,8 @@ Error clamp(KernelContext& context, Span<EValue*> args) {
   const bool open = !real && (args[1]->is_none() || args[2]->is_none());
   const EValue* low = args[1]->is_none() ? &lowest : args[1];
   const EValue* high = args[2]->is_none() ? &highest : args[2];
-  return map(context, {any_rows<Clamp, 1>, open ? ScalarType::Long : common, {&self}, 1, {low, high}, 2}, out);
+  return map(context, {any_rows<Clamp, 1>, open ? ScalarType::Long : common, {&self}, 1, {low, high}, 2},
+             out);
 }
 
 Error clamp_by_tensors(KernelContext& context, Span<EValue*> args) {
@@ -198,8 +203,10 @@ Error clamp_by_tensors(KernelContext& context, Span<EValue*> args) {
   ScalarType common = self.dtype;
   if (low) common = promote(common, low->dtype);
   if (high) common = promote(common, high->dtype);
-  if (is_floating(common) && !is_floating(out.dtype)) return context.fail(Error::InvalidArgument, "a float result");
-  if (low && high) return map(context, {any_rows<ClampBetween, 3>, common, {&self, low, high}, 3, {}, 0}, out);
+  if (is_floating(common) && !is_floating(out.dtype))
+    return context.fail(Error::InvalidArgument, "a float result");
+  if (low && high)
+    return map(context, {any_rows<ClampBetween, 3>, common, {&self, low, high}, 3, {}, 0}, out);
   if (low) return map(context, {any_rows<ClampLow, 2>, common, {&self, low}, 2, {}, 0}, out);
   if (high) return map(context, {any_rows<ClampHigh, 2>, common, {&self, high}, 2, {}, 0}, out);
   return context.fail(Error::InvalidArgument, "neither a lower nor an upper bound");
@@ -227,21 +234,18 @@ Error gelu(KernelContext& context, Span<EValue*> args) {
 Error where(KernelContext& context, Span<EValue*> args) {
   const Tensor& a = *args[1]->t;
   const Tensor& b = *args[2]->t;
-  return map(context, {any_rows<Where, 3>, promote(a.dtype, b.dtype), {args[0]->t, &a, &b}, 3, {}, 0}, *args[3]->t);
+  return map(context, {any_rows<Where, 3>, promote(a.dtype, b.dtype), {args[0]->t, &a, &b}, 3, {}, 0},
+             *args[3]->t);
 }
 
 Error masked_fill(KernelContext& context, Span<EValue*> args) {
   const Tensor& self = *args[0]->t;
-  return map(context, {any_rows<MaskedFill, 2>, self.dtype, {&self, args[1]->t}, 2, {args[2]}, 1}, *args[3]->t);
+  return map(context, {any_rows<MaskedFill, 2>, self.dtype, {&self, args[1]->t}, 2, {args[2]}, 1},
+             *args[3]->t);
 }
 
 }  // namespace
 
-#define KERNEL(name, signature, ...)                              \
-  Error name(KernelContext& context, Span<EValue*> args) {        \
-    ARMDEPLOY_TRY(check_args(context, args, signature));          \
-    return __VA_ARGS__;                                           \
-  }
 #define KEEP(name, rows) KERNEL(aten_##name##_out, "TT", keep(context, args, rows, 0, 1))
 #define FLOAT(name, Op) KERNEL(aten_##name##_out, "TT", to_float(context, args, float_rows<Op, 1>, 0, 1))
 
@@ -250,7 +254,8 @@ KEEP(neg, (any_rows<Negate, 1>))
 KEEP(sign, (any_rows<Sign, 1>))
 KEEP(relu, (any_rows<Relu, 1>))
 KERNEL(aten_bitwise_not_out, "TT",
-       keep(context, args, args[0]->t->dtype == ScalarType::Bool ? integer_rows<LogicalNot, 1> : integer_rows<BitwiseNot, 1>,
+       keep(context, args,
+            args[0]->t->dtype == ScalarType::Bool ? integer_rows<LogicalNot, 1> : integer_rows<BitwiseNot, 1>,
             0, 1))
 KEEP(floor, rounding_rows<Floor>)
 KEEP(ceil, rounding_rows<Ceil>)

@@ -21,7 +21,9 @@ uint64_t count_readings() {
   return readings++;
 }
 
-void put(void* file, const char* text, size_t size) { std::fwrite(text, 1, size, static_cast<FILE*>(file)); }
+void put(void* file, const char* text, size_t size) {
+  std::fwrite(text, 1, size, static_cast<FILE*>(file));
+}
 
 Error zero_inputs(Method& method) {
   for (size_t i = 0; i < method.input_count(); i++) {

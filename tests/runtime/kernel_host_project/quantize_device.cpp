@@ -42,12 +42,14 @@ EValue int_value(int64_t number) {
 int main(int count, char** arguments) {
   FILE* file = std::fopen("in.bin", "rb");
   if (count != 3 || file == nullptr) return 2;
-  const int32_t size = static_cast<int32_t>(std::fread(input, sizeof(float), sizeof input / sizeof input[0], file));
+  const int32_t size =
+      static_cast<int32_t>(std::fread(input, sizeof(float), sizeof input / sizeof input[0], file));
   const uint8_t order = 0;
   Tensor in = {input, &size, &order, nullptr, sizeof input, 1, ScalarType::Float, Dynamism::Static, false};
   Tensor out = {output, &size, &order, nullptr, sizeof output, 1, ScalarType::Char, Dynamism::Static, false};
-  EValue values[] = {tensor_value(in), {}, int_value(std::atol(arguments[2])), int_value(-128), int_value(127),
-                     int_value(1), tensor_value(out)};
+  EValue values[] = {
+      tensor_value(in), {}, int_value(std::atol(arguments[2])), int_value(-128), int_value(127), int_value(1),
+      tensor_value(out)};
   values[1].tag = Tag::Double;
   values[1].d = std::atof(arguments[1]);
   EValue* pointers[7];
@@ -56,5 +58,7 @@ int main(int count, char** arguments) {
   KernelContext context = {temp, "quantize"};
   if (kernels::cortex_m_quantize_per_tensor_out(context, {pointers, 7}) != Error::Ok) return 3;
   file = std::fopen("out.bin", "wb");
-  return std::fwrite(output, 1, static_cast<size_t>(size), file) == static_cast<size_t>(size) ? std::fclose(file) : 4;
+  return std::fwrite(output, 1, static_cast<size_t>(size), file) == static_cast<size_t>(size)
+             ? std::fclose(file)
+             : 4;
 }
