@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 
+#include "runtime/core/arena.h"
 #include "runtime/core/span.h"
 
 namespace armdeploy::host {
@@ -33,5 +35,12 @@ class Buffer {
   void* bytes_ = nullptr;
   size_t size_ = 0;
 };
+
+// An arena of its own buffer, every byte `fill`.
+inline Arena arena_of(size_t size, const char* name, int fill, Buffer* buffer) {
+  buffer->resize(size);
+  std::memset(buffer->bytes(), fill, size);
+  return Arena(buffer->bytes(), size, name);
+}
 
 }  // namespace armdeploy::host

@@ -16,22 +16,18 @@ constexpr size_t kTemp = size_t{8} << 10;
 constexpr uint64_t kBudget = 300;  // instructions: kernels may be slow
 constexpr size_t kMethods = 4;
 
-// Memory of `size` bytes, filled with what no kernel should read.
-Arena arena_of(size_t size, const char* name, Buffer* buffer) {
-  buffer->resize(size);
-  std::memset(buffer->bytes(), 0x5A, size);
-  return Arena(buffer->bytes(), size, name);
-}
+constexpr int kUnread = 0x5A;  // what no kernel should read before it writes
 
 // A method's memory, as large as the program says: up to kPool, in up to two arenas.
 class Memory {
  public:
   Memory(const Program& program, const char* name)
-      : method_(arena_of(kPool, "method", &buffers_[0])), temp_(arena_of(kTemp, "temp", &buffers_[1])) {
+      : method_(arena_of(kPool, "method", kUnread, &buffers_[0])),
+        temp_(arena_of(kTemp, "temp", kUnread, &buffers_[1])) {
     const size_t count = program.planned_count(name);
     for (size_t i = 0; i < count && i < 2; ++i) {
       const size_t wanted = program.planned_bytes(name, i);
-      planned_[i] = arena_of(wanted < kPool ? wanted : kPool, "planned", &buffers_[2 + i]);
+      planned_[i] = arena_of(wanted < kPool ? wanted : kPool, "planned", kUnread, &buffers_[2 + i]);
     }
     parts_.method = &method_;
     parts_.temp = &temp_;

@@ -33,19 +33,13 @@ int stop(Error error, int status) {
   return status;
 }
 
-// Cleared, so that what a program reads before it writes is the same in every run.
-Arena arena_of(size_t size, const char* name, Buffer* buffer) {
-  buffer->resize(size);
-  std::memset(buffer->bytes(), 0, size);
-  return Arena(buffer->bytes(), size, name);
-}
-
-// The arenas of a method, each exactly as large as asked for.
+// The arenas of a method, each exactly as large as asked for; cleared, so that every run finds the same
+// there.
 class Memory {
  public:
   Memory(const Options& options, const Program& program)
-      : method_(arena_of(options.method_pool, "method", &buffers_[0])),
-        temp_(arena_of(options.temp_pool, "temp", &buffers_[1])) {
+      : method_(arena_of(options.method_pool, "method", 0, &buffers_[0])),
+        temp_(arena_of(options.temp_pool, "temp", 0, &buffers_[1])) {
     for (size_t i = 0; i < options.planned_count; ++i) add(options.planned_pools[i]);
     const size_t count = options.planned_count > 0 ? 0 : program.planned_count(options.method);
     for (size_t i = 0; i < count && i < kMaxInputs; ++i) {
@@ -76,7 +70,7 @@ class Memory {
   static constexpr size_t kMost = size_t{1} << 30;
 
   void add(size_t size) {
-    planned_[planned_count_] = arena_of(size, "planned", &buffers_[2 + planned_count_]);
+    planned_[planned_count_] = arena_of(size, "planned", 0, &buffers_[2 + planned_count_]);
     ++planned_count_;
   }
 

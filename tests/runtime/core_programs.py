@@ -84,6 +84,8 @@ def unplanned() -> Case:
 
 
 class _Constants(torch.nn.Module):
+    bias: torch.Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.weight = torch.nn.Parameter(ramp(5))
@@ -100,6 +102,8 @@ def constants() -> Case:
 
 
 class _Counter(torch.nn.Module):
+    state: torch.Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("state", ramp(4) + 100)
@@ -362,6 +366,19 @@ def freed() -> Case:
     return Case(made.pte(), (ramp(3),))
 
 
+def aliased() -> Case:
+    """A view that shares another tensor's memory (executorch_prim::et_view) and is an output too."""
+    made = Builder()
+    a, out = made.tensor([2, 3]), made.tensor([6])
+    flat = made.tensor([6], allocation_info=None)
+    six = made.value(schema.Int(6))
+    shape = made.value(schema.IntList([six]))
+    made.kernel("executorch_prim::et_view", "default", a, shape, flat)
+    made.kernel("aten::mul", "out", flat, flat, out, out)
+    made.inputs, made.outputs = [a], [flat, out]
+    return Case(made.pte(), (ramp(2, 3),))
+
+
 def inline_constants() -> Case:
     """Constants in the program itself, as older exporters wrote them."""
     made = Builder()
@@ -390,7 +407,7 @@ def every_kind() -> Case:
 
 
 HAND_MADE: dict[str, Callable[[], Case]] = {
-    f.__name__: f for f in (loop, freed, inline_constants, every_kind)
+    f.__name__: f for f in (loop, freed, aliased, inline_constants, every_kind)
 }
 """Programs put together by hand for what ExecuTorch's exporter does not write today."""
 
