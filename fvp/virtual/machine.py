@@ -43,6 +43,7 @@ from fvp.virtual.process import GuestMemory
 from fvp.virtual.semihosting import Exit, Semihosting, Settings
 from fvp.virtual.traps import SEMIHOSTING, is_supervisor_call
 from npu.config import NpuConfig
+from npu.timing import default_profile, timing_profile
 from report.errors import PlatformTimeout, RunFailed
 
 _THUMB_BIT = 1 << 24
@@ -123,7 +124,8 @@ class Machine:
         self._board, self._image, self._memory = board, image, memory
         self._console, self._deadline = console, deadline
         self.clock, self._nvic, self._bus = Clock(), Nvic(), Bus()
-        self._adapters = TimingAdapters()
+        adapted = any(slot.model == "timing-adapter" for slot in board.devices)
+        self._adapters = TimingAdapters(default_profile(npu) if adapted else timing_profile("none"))
         self.faults: list[str] = []
         self._accesses: dict[int, Access] = {}
         self._systick = SysTick(self.clock, lambda: self._nvic.pend(SYSTICK))

@@ -154,6 +154,13 @@ def profile_for(system_config: str, memory_mode: str, firmware: str = "executorc
     return PROFILES[name]
 
 
+def default_profile(config: NpuConfig) -> TimingProfile:
+    """What Arm's ML evaluation kit programs for an NPU unless told otherwise."""
+    if config.family is Family.U85:
+        return PROFILES[f"mlek:ta_config_u85_sys_dram_{'low' if config.macs <= 256 else 'mid'}"]
+    return PROFILES[f"mlek:ta_config_{config.family.name.lower()}_high_end"]
+
+
 # --- which port a region is behind --------------------------------------------------------------------------
 
 SRAM, EXT = 0, 1

@@ -19,6 +19,8 @@ from npu.timing.plan import Block, KernelPlan, Read
 from npu.timing.ports import Port, Rate, stream_rate
 from npu.timing.profile import EXT, SRAM, MemoryMap, TimingProfile
 
+_INDEX_BYTES = 4
+
 
 @dataclass
 class Usage:
@@ -173,6 +175,7 @@ class Timeline:
         self._time = max(self._time, _but(self._transfers, pipeline.dma_queue - 1))
         start = max(self._time + pipeline.dma_start, self._transfers[-1] if self._transfers else 0.0)
         usage = Usage()
+        start = self._read_indices(dma, start, usage)
         beats = dma.length * dma.size0 * dma.size1 / pipeline.beat_bytes
         end = first = start
         if not dma.source.internal:
@@ -190,6 +193,16 @@ class Timeline:
             usage.move(port, True, beats)
         self._transfers.append(end)
         return Span(start, end, usage)
+
+    def _read_indices(self, dma: DmaTransfer, start: float, usage: Usage) -> float:
+        """A gather or scatter reads an int32 index for each row first."""
+        if not (dma.source.indexed or dma.destination.indexed):
+            return start
+        port = self._memory.regions[dma.index_region]
+        beats = dma.size0 * dma.size1 * _INDEX_BYTES / self.pipeline.beat_bytes
+        rate = self._rate(port, self.pipeline.ext_burst, buffer=self._buffers("dma"))
+        usage.move(port, False, beats)
+        return self.ports[port].serve(start, beats, rate) + self._adapters[port].rlatency
 
     def _buffers(self, name: str, efficiency: float | None = None) -> float:
         """Beats of a U85's read buffer that count; 0 where the stream is not limited by one."""
@@ -299,6 +312,8 @@ class _KernelRun:
         line = self._line
         start = max(line._fetch_free, self._start, self._dependency)
         if not block.reads:
+            if self._windows:  # the last window serves this block too
+                self._windows[-1] = self._number
             line._fetch_free = start
             return start, start
         start = max(start, self._buffer_free())

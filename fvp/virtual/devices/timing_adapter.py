@@ -7,7 +7,7 @@ are kept so that firmware can read them back and the cycle model can ask for the
 
 from __future__ import annotations
 
-from npu.timing import PortTiming, TimingProfile
+from npu.timing import PROFILES, PortTiming, TimingProfile
 
 VERSION, VERSION_VALUE = 0x38, 0x1117
 _INSTANCE_BYTES = 0x40
@@ -24,9 +24,14 @@ _SETTINGS = {
 
 
 class TimingAdapters:
-    """One page with some adapters, each of 64 bytes; only VERSION is not writable."""
+    """One page with some adapters, each of 64 bytes; only VERSION is not writable.
 
-    def __init__(self) -> None:
+    Args:
+        default: memory timing while firmware has not programmed any.
+    """
+
+    def __init__(self, default: TimingProfile = PROFILES["none"]) -> None:
+        self._default = default
         self.registers: dict[int, int] = {}
 
     def read(self, offset: int, size: int) -> int:
@@ -36,10 +41,9 @@ class TimingAdapters:
         return self.registers.get(offset, 0)
 
     def profile(self) -> TimingProfile:
-        """The settings now: the first adapter is in front of SRAM (AXI0), the other of EXT (AXI1).
-
-        What the firmware has not programmed is memory without latency or limits.
-        """
+        """The settings now: the first adapter is in front of SRAM (AXI0), the other of EXT (AXI1)."""
+        if not self.registers:
+            return self._default
         second = min((offset for offset in self.registers if offset >= _INSTANCE_BYTES), default=0)
         second -= second % _INSTANCE_BYTES
         return TimingProfile("programmed", self._port(0), self._port(second) if second else PortTiming())
