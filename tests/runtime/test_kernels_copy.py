@@ -38,6 +38,7 @@ def _calls(x: torch.Tensor) -> list[tuple[str, list[Argument], tuple[int, ...]]]
         ("detach_copy.out", [x], SHAPE),
         ("lift_fresh_copy.out", [x], SHAPE),
         ("clone.out", [x, None], SHAPE),
+        ("_to_copy.out", [x, False, None], SHAPE),
         ("constant_pad_nd.out", [x, [1, 2, 0, 3], 1], (3, 1, 7, 8)),
         ("full_like.out", [x, 1, None], SHAPE),
         ("fill.Scalar_out", [x, 1], SHAPE),

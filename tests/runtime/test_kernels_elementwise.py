@@ -196,7 +196,9 @@ def test_activations() -> None:
         x, out = values(dtype, (4, 6)), Out((4, 6), dtype)
         builder.call("aten::leaky_relu.out", x, 0.1, out)
         builder.call("aten::elu.out", x, 0.7, 1.3, 0.9, out)
-        names += [f"{name} {dtype}" for name in ("leaky_relu", "elu")]
+        builder.call("aten::gelu.out", x, "none", out)
+        builder.call("aten::gelu.out", x, "tanh", out)
+        names += [f"{name} {dtype}" for name in ("leaky_relu", "elu", "gelu", "gelu by tanh")]
         if dtype in (torch.float32, torch.float64):  # ExecuTorch has logit for these only
             builder.call("aten::logit.out", x.sigmoid(), None, out)
             builder.call("aten::logit.out", x.sigmoid(), 1e-3, out)

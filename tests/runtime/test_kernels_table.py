@@ -46,6 +46,12 @@ def test_only_the_operators_of_the_programs(tmp_path: Path) -> None:
     assert "quantize.cpp" not in sources.read_text()
 
 
+def test_operators_by_name(tmp_path: Path) -> None:
+    out = tmp_path / "registration.cpp"
+    assert select("--operators", "aten::exp.out,aten::abs.out", "--output", out).returncode == 0
+    assert registered(out.read_text()) == ["aten::abs.out", "aten::exp.out"]
+
+
 def test_operators_that_nobody_provides_are_named_together(tmp_path: Path) -> None:
     path = program(tmp_path / "a.pte", "aten::abs.out", "aten::nobody.out", "mine::special.out")
     done = select("--pte", path, "--output", tmp_path / "registration.cpp")
