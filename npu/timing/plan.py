@@ -6,6 +6,7 @@ Blocks follow each other as in the hardware: rows outside, columns, depth inside
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -69,7 +70,8 @@ class KernelPlan:
     """A convolution, pool, elementwise or resize operation.
 
     Attributes:
-        blocks: in order.
+        blocks: in order; equal ones are one object.
+        counts: each different block with how often it occurs.
         steps: parts of a block that the MAC array can start on when they have arrived (sub-kernels times IFM
             blocks or bricks).
         stepwise: the input buffer holds two steps rather than two blocks.
@@ -82,6 +84,7 @@ class KernelPlan:
 
     op: Operation
     blocks: tuple[Block, ...]
+    counts: tuple[tuple[Block, int], ...]
     steps: int
     stepwise: bool
     last_step: float
@@ -127,9 +130,12 @@ class _Planner:
         split = len(self._taps) > 1
         in_steps = self._family is not Family.U85 or not fits or split
         matmul = is_matmul(op) and op.ifm2 is not None
+        blocks = tuple(self._blocks())
+        occurrences = Counter(map(id, blocks))
         return KernelPlan(
             op=op,
-            blocks=tuple(self._blocks()),
+            blocks=blocks,
+            counts=tuple((block, occurrences[id(block)]) for block in self._memo.values()),
             steps=self._steps,
             stepwise=self._is_conv and self._steps > 1 and in_steps,
             last_step=self._taps[-1] * len(self._taps) / sum(self._taps) / self._steps,

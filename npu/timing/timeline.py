@@ -253,7 +253,6 @@ class _KernelRun:
         self._mac_ends: list[float] = []
         self.output_ends: list[float] = []
         self.done: list[float] = []
-        self.usage = Usage()
         stream = op.command.name in ("OP_ELEMENTWISE", "OP_RESIZE")
         self._buffer = timeline._buffers("ifm_stream" if stream else "ifm")
         self._chained = op.ofm.storage is Storage.CHAINED
@@ -264,6 +263,24 @@ class _KernelRun:
         self._latency = 0
         if plan.weight_streams:
             self._prepare_weights()
+        self._output_cycles = {id(block): self._output_time(block) for block, _ in plan.counts}
+        self.usage = self._count()
+
+    def _count(self) -> Usage:
+        """Busy time and beats of all blocks together, as far as they do not depend on waiting."""
+        usage, regions = Usage(), self._line._memory.regions
+        for block, number in self._plan.counts:
+            usage.mac += number * block.mac
+            usage.output += number * block.output
+            usage.scale_wait += number * (self._output_cycles[id(block)] - block.output)
+            for read in block.reads:
+                usage.move(regions[read.region], False, number * read.beats)
+            if block.store:
+                usage.move(self._out, True, number * block.store)
+            if self._plan.weight_streams:
+                usage.move(self._weight_port, False, number * block.weights * self._weight_beats)
+                usage.move(self._scale_port, False, number * block.weights * self._scale_beats)
+        return usage
 
     def _prepare_weights(self) -> None:
         line, plan = self._line, self._plan
@@ -343,7 +360,6 @@ class _KernelRun:
         service = line.ports[port].serve(start, read.beats, rate) - start
         self._service, self._latency = service, latency
         self.usage.ifm += service
-        self.usage.move(port, False, read.beats)
         shortest = read.beats / rate.top
         # Limited by transactions in flight, a stream's service time already holds half a latency.
         limited = min(1.0, read.beats / service / rate.beats) if rate.beats < rate.top else 0.0
@@ -377,8 +393,6 @@ class _KernelRun:
         end = line.ports[self._scale_port].serve(end, scales, rate)
         line._weights_fetched = end
         self.usage.weights += end - asked
-        self.usage.move(self._weight_port, False, weights)
-        self.usage.move(self._scale_port, False, scales)
         return end
 
     # --- MAC array and output stage -------------------------------------------------------------------------
@@ -396,29 +410,28 @@ class _KernelRun:
             self._last_step = block.mac * plan.last_step
         self._mac_ends.append(end)
         self._line._mac_free = end
-        self.usage.mac += block.mac
 
     def _put_out(self, block: Block) -> None:
         line, mac_end = self._line, self._mac_ends[-1]
-        cycles = block.output
-        if self._plan.scale_bytes:
-            cycles = max(cycles, self._scale_time(block))
+        cycles = self._output_cycles[id(block)]
         start = max(line._output_free, mac_end - block.last_pass)
         stored = start
         if block.store:
             stored = line.ports[self._out].serve(start, block.store, self._out_rate)
             self.usage.store += stored - start
-            self.usage.move(self._out, True, block.store)
         end = max(start + cycles + self._pipeline.block_overhead, stored, mac_end + block.output_tail)
         line._output_free = end
         self.output_ends.append(end)
         self.done.append(end + self._response)
-        self.usage.output += block.output
 
-    def _scale_time(self, block: Block) -> float:
-        """Scales of a block arrive in buffers of SCALE_BUFFER_BYTES, one a latency, in every core."""
+    def _output_time(self, block: Block) -> float:
+        """Cycles of the output stage.
+
+        Scales of a block arrive in buffers of SCALE_BUFFER_BYTES, one a latency, in every core.
+        """
+        if not self._plan.scale_bytes:
+            return block.output
         cores = self._line._config.cores if self._line._config.family is Family.U65 else 1
         size = max(SCALE_BUFFER_BYTES, self._plan.scale_bytes * block.weights) / cores
         wait = size / SCALE_BUFFER_BYTES * self._line._adapters[self._scale_port].rlatency
-        self.usage.scale_wait += max(0.0, wait - block.output)
-        return wait
+        return max(block.output, wait)

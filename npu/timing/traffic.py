@@ -82,6 +82,7 @@ class IfmWindows:
                 self._axes(rows, columns, *map(_extent, part, dilation)) for part in self._sub_kernels
             ]
         self._memo: dict[tuple[Span, Span], int] = {}
+        self._ifm_blocks = ceil_div(op.ifm.shape[2], ifm_block_depth(config, op))
 
     def _axes(
         self, rows: list[Span], columns: list[Span], taps_y: Span, taps_x: Span
@@ -129,10 +130,9 @@ class IfmWindows:
             return 0.0
         if len(self._sub_kernels) > 1:
             return 1.0
-        blocks = ceil_div(self._op.ifm.shape[2], ifm_block_depth(self._config, self._op))
         if self._config.family is not Family.U85:
-            return 1.0 if blocks > 1 else 0.0
-        return 0.0 if self.fits(row, column) else 1 - 1 / blocks
+            return 1.0 if self._ifm_blocks > 1 else 0.0
+        return 0.0 if self.fits(row, column) else 1 - 1 / self._ifm_blocks
 
 
 def _extent(taps: Span, dilation: int) -> Span:
