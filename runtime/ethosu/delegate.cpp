@@ -28,7 +28,8 @@ struct Handle {
 constexpr size_t kUsualFastScratch = 0x60000;
 
 // Checks where a list of tensors lies; `extent`: of their own region, if they have one.
-Error check_places(const TensorList& tensors, const char* what, uint32_t scratch, uint32_t own, uint32_t* extent) {
+Error check_places(const TensorList& tensors, const char* what, uint32_t scratch, uint32_t own,
+                   uint32_t* extent) {
   *extent = 0;
   for (size_t index = 0; index < tensors.count; ++index) {
     const TensorSpec spec = tensors[index];
@@ -56,7 +57,8 @@ Error check_regions(Handle* handle) {
   if (handle->output_bytes != 0) there |= 1u << kOutputRegion;
   handle->uses_fast_scratch = (used >> kFastRegion & 1) != 0;
   if ((used & ~there) != 0) {
-    return fail(Error::InvalidProgram, "ethos-u: the command stream uses regions %02x, there is memory for %02x",
+    return fail(Error::InvalidProgram,
+                "ethos-u: the command stream uses regions %02x, there is memory for %02x",
                 static_cast<unsigned>(used), static_cast<unsigned>(there));
   }
   return Error::Ok;
@@ -67,7 +69,8 @@ Error read_blob(BackendContext& context, Span<const uint8_t> blob, Handle* handl
   if (Error error = VelaBin::parse(blob, context.program, &binary); error != Error::Ok) return error;
   if (Error error = Stream::parse(binary.cmd_data, &handle->stream); error != Error::Ok) return error;
   if (reinterpret_cast<uintptr_t>(handle->stream.commands.data) % kAlign != 0) {
-    return fail(Error::DelegateInvalidCompatibility, "ethos-u: the register commands are not at a multiple of 16");
+    return fail(Error::DelegateInvalidCompatibility,
+                "ethos-u: the register commands are not at a multiple of 16");
   }
   const uint32_t scratch = binary.scratch_size;
   Error error = check_places(binary.inputs, "input", scratch, kInputRegion, &handle->input_bytes);
@@ -82,8 +85,8 @@ Error check_argument(const EValue& value, const TensorSpec& spec, const char* wh
   }
   const Tensor& tensor = *value.t;
   if (element_size(tensor.dtype) != spec.elem_size || tensor.nbytes() != spec.bytes) {
-    return fail(Error::InvalidArgument, "ethos-u: %s %zu has %zu bytes of %zu, the compiled network %u of %u", what, index,
-                tensor.nbytes(), element_size(tensor.dtype), static_cast<unsigned>(spec.bytes),
+    return fail(Error::InvalidArgument, "ethos-u: %s %zu has %zu bytes of %zu, the compiled network %u of %u",
+                what, index, tensor.nbytes(), element_size(tensor.dtype), static_cast<unsigned>(spec.bytes),
                 static_cast<unsigned>(spec.elem_size));
   }
   return Error::Ok;
@@ -93,8 +96,9 @@ Error check_arguments(const Handle& handle, Span<EValue*> args) {
   const TensorList& inputs = handle.binary.inputs;
   const TensorList& outputs = handle.binary.outputs;
   if (args.size != inputs.count + outputs.count) {
-    return fail(Error::InvalidArgument, "ethos-u: %zu arguments, the compiled network has %zu inputs and %zu outputs",
-                args.size, inputs.count, outputs.count);
+    return fail(Error::InvalidArgument,
+                "ethos-u: %zu arguments, the compiled network has %zu inputs and %zu outputs", args.size,
+                inputs.count, outputs.count);
   }
   for (size_t index = 0; index < args.size; ++index) {
     const bool input = index < inputs.count;
@@ -143,7 +147,8 @@ Error place(BackendContext& context, const Handle& handle, Span<EValue*> args, J
     if (Error error = place_fast_scratch(context, &job->bases[kFastRegion]); error != Error::Ok) return error;
   }
   EValue* const* outputs = args.data + binary.inputs.count;
-  Error error = place_region(context, binary.inputs, args.data, handle.input_bytes, &job->bases[kInputRegion]);
+  Error error =
+      place_region(context, binary.inputs, args.data, handle.input_bytes, &job->bases[kInputRegion]);
   if (error != Error::Ok) return error;
   return place_region(context, binary.outputs, outputs, handle.output_bytes, &job->bases[kOutputRegion]);
 }
@@ -176,7 +181,8 @@ void copy_out(const Handle& handle, const Job& job, Span<EValue*> args) {
 
 }  // namespace
 
-Error init_delegate(BackendContext& context, Span<const uint8_t> blob, Span<const CompileSpec>, void** result) {
+Error init_delegate(BackendContext& context, Span<const uint8_t> blob, Span<const CompileSpec>,
+                    void** result) {
   if (identity().config == 0) {
     if (Error error = initialise(); error != Error::Ok) return error;
   }

@@ -32,10 +32,8 @@ struct StatusText {
   const char* text;
 };
 constexpr StatusText kErrors[] = {
-    {status::BUS_ERROR, "bus error"},
-    {status::CMD_PARSE_ERROR, "command parse error"},
-    {status::WD_FAULT, "weight decoder fault"},
-    {status::ECC_FAULT, "ECC fault"},
+    {status::BUS_ERROR, "bus error"},           {status::CMD_PARSE_ERROR, "command parse error"},
+    {status::WD_FAULT, "weight decoder fault"}, {status::ECC_FAULT, "ECC fault"},
     {status::BRANCH_FAULT, "branch fault"},
 };
 
@@ -73,9 +71,9 @@ constexpr Setting kBusU65[] = {
     {kAxiLimit0 + 12, axi_limit(64, 32)},
 };
 constexpr Setting kBusU85[] = {
-    {kMemAttr0, memory_attribute(0)},      {kMemAttr0 + 4, memory_attribute(0)},
-    {kMemAttr0 + 8, memory_attribute(1)},  {kMemAttr0 + 12, memory_attribute(1)},
-    {kAxiSram, axi_port(64, 32)},          {kAxiExt, axi_port(64, 32)},
+    {kMemAttr0, memory_attribute(0)},     {kMemAttr0 + 4, memory_attribute(0)},
+    {kMemAttr0 + 8, memory_attribute(1)}, {kMemAttr0 + 12, memory_attribute(1)},
+    {kAxiSram, axi_port(64, 32)},         {kAxiExt, axi_port(64, 32)},
 };
 constexpr Span<const Setting> kBus[] = {{kBusU55, 4}, {kBusU65, 4}, {kBusU85, 6}};
 constexpr const char* kFamilyNames[] = {"ethos-u55", "ethos-u65", "ethos-u85"};
@@ -143,7 +141,8 @@ bool wait(uint32_t started) {
     if (spins % kSpinsPerPoll != 0) continue;
     if ((at(reg::STATUS) & status::IRQ_RAISED) != 0) {
       acknowledge();
-    } else if (cycle_count() - started > kTimeLimitCycles || spins / kSpinsPerPoll > kTimeLimitPolls / kSpinsPerPoll) {
+    } else if (cycle_count() - started > kTimeLimitCycles ||
+               spins / kSpinsPerPoll > kTimeLimitPolls / kSpinsPerPoll) {
       return false;
     }
   }
@@ -193,21 +192,23 @@ Error initialise() {
 
 Error require_compatible(const Stream& stream) {
   const Identity& here = state.identity;
-  const bool same_version = stream.id >> 28 == here.id >> 28 && (here.id >> 20 & 0xFF) >= (stream.id >> 20 & 0xFF);
+  const bool same_version =
+      stream.id >> 28 == here.id >> 28 && (here.id >> 20 & 0xFF) >= (stream.id >> 20 & 0xFF);
   if (((stream.config ^ here.config) & kComparedConfig) == 0 && same_version) return Error::Ok;
   char built[20], found[20];
   Identity{stream.config, stream.id}.describe(built, sizeof built);
   here.describe(found, sizeof found);
   return fail(Error::DelegateInvalidCompatibility,
-              "ethos-u: built for %s (CONFIG %08x, architecture %u.%u), this NPU is %s (CONFIG %08x, architecture %u.%u)",
+              "ethos-u: built for %s (CONFIG %08x, architecture %u.%u), this NPU is %s (CONFIG %08x, "
+              "architecture %u.%u)",
               built, static_cast<unsigned>(stream.config), static_cast<unsigned>(stream.id >> 28),
               static_cast<unsigned>(stream.id >> 20 & 0xFF), found, static_cast<unsigned>(here.config),
               static_cast<unsigned>(here.id >> 28), static_cast<unsigned>(here.id >> 20 & 0xFF));
 }
 
 Error run(const Job& job) {
-  constexpr uint32_t errors = status::BUS_ERROR | status::CMD_PARSE_ERROR | status::WD_FAULT | status::ECC_FAULT |
-                              status::BRANCH_FAULT;
+  constexpr uint32_t errors = status::BUS_ERROR | status::CMD_PARSE_ERROR | status::WD_FAULT |
+                              status::ECC_FAULT | status::BRANCH_FAULT;
   pmu::resume();
   const uint32_t started = cycle_count();
   start(job);
@@ -217,7 +218,8 @@ Error run(const Job& job) {
   ++state.activity.jobs;
   Error error = Error::Ok;
   if (!ended) {
-    error = fail(Error::Internal, "ethos-u: no end of the job within 60 s (STATUS %08x, byte %u of the command stream)",
+    error = fail(Error::Internal,
+                 "ethos-u: no end of the job within 60 s (STATUS %08x, byte %u of the command stream)",
                  static_cast<unsigned>(at(reg::STATUS)), static_cast<unsigned>(at(reg::QREAD)));
   } else if ((state.status & errors) != 0 || (state.status & status::CMD_END_REACHED) == 0) {
     error = explain(state.status);

@@ -37,7 +37,8 @@ struct Job {
   const void* bases[kBasePointers] = {};  // address of every region; null: not used
 };
 
-// Runs a job to its end. Errors: Internal (the NPU's error status, in words, or no end within the time limit).
+// Runs a job to its end. Errors: Internal (the NPU's error status, in words, or no end within the time
+// limit).
 Error run(const Job& job);
 
 struct Activity {

@@ -53,7 +53,8 @@ void pause() { write(PMCR, 0); }
 
 Counts read(Family family) {
   Counts counts{};
-  counts.cycles = read_register(base + CCNTR_LO) | static_cast<uint64_t>(read_register(base + CCNTR_HI)) << 32;
+  const uint32_t low = read_register(base + CCNTR_LO);
+  counts.cycles = low | static_cast<uint64_t>(read_register(base + CCNTR_HI)) << 32;
   counts.overflowed = read_register(base + OVSSET);
   for (size_t index = 0; index < events(family).size; ++index) {
     counts.values[index] = read_register(base + EVCNTR + counter_offset(index));

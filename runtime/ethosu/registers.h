@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The register block of Ethos-U55, U65 and U85 as data. Names and values are those of npu/registers.py; a test
-// compares the two tables.
+// The register block of Ethos-U55, U65 and U85 as data. Names and values are those of npu/registers.py; a
+// test compares the two tables.
 #pragma once
 
 #include <cstddef>

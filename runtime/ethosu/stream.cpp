@@ -39,14 +39,15 @@ Error truncated(size_t offset) {
 
 Error cut(Span<const uint8_t> payload, size_t start, uint64_t end, Stream* out) {
   if (end > payload.size || start > end || (end - start) % 4 != 0) {
-    return fail(Error::InvalidProgram, "command stream: commands of byte %zu to %lu are not in its %zu bytes", start,
-                static_cast<unsigned long>(end), payload.size);
+    return fail(Error::InvalidProgram, "command stream: commands of byte %zu to %lu are not in its %zu bytes",
+                start, static_cast<unsigned long>(end), payload.size);
   }
   out->commands = {payload.data + start, static_cast<size_t>(end) - start};
   return Error::Ok;
 }
 
-// "COP1", then actions: configuration (two words follow), padding, commands (their number of words in the action).
+// "COP1", then actions: configuration (two words follow), padding, commands (their number of words in the
+// action).
 Error parse_cop1(Span<const uint8_t> payload, Stream* out) {
   Words words(payload);
   bool configured = false;
@@ -63,7 +64,8 @@ Error parse_cop1(Span<const uint8_t> payload, Stream* out) {
       case Action::Nop:
         break;
       case Action::Commands: {
-        if (!configured) return fail(Error::InvalidProgram, "command stream: does not say what NPU it is for");
+        if (!configured)
+          return fail(Error::InvalidProgram, "command stream: does not say what NPU it is for");
         const uint64_t count = action >> 16 | (action >> 8 & 0xFF) << 16;
         return cut(payload, offset + 4, offset + 4 + 4 * count, out);
       }

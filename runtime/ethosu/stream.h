@@ -11,9 +11,9 @@
 namespace armdeploy::ethosu {
 
 struct Stream {
-  uint32_t config = 0;             // CONFIG word of the NPU it was built for
-  uint32_t id = 0;                 // ID word
-  Span<const uint8_t> commands;    // register commands, a whole number of words
+  uint32_t config = 0;           // CONFIG word of the NPU it was built for
+  uint32_t id = 0;               // ID word
+  Span<const uint8_t> commands;  // register commands, a whole number of words
 
   // Reads the header of a driver payload (COP1 actions or COP2). Errors: InvalidProgram, NotSupported.
   static Error parse(Span<const uint8_t> payload, Stream* out);

@@ -13,7 +13,15 @@ constexpr size_t kNameBytes = 16;
 constexpr size_t kHeaderBytes = 32;  // name, u32 size, u8 external flag, reserved
 constexpr size_t kTensorBytes = 36;  // nine i32
 constexpr size_t kKeyBytes = 64;     // SHA-256 in hexadecimal
-enum : size_t { kCommands, kScratch, kInputs, kOutputs, kRequiredKinds, kWeights = kRequiredKinds, kBlockKinds };
+enum : size_t {
+  kCommands,
+  kScratch,
+  kInputs,
+  kOutputs,
+  kRequiredKinds,
+  kWeights = kRequiredKinds,
+  kBlockKinds
+};
 constexpr const char* kBlocks[kBlockKinds] = {"cmd_data", "scratch_size", "inputs", "outputs", "weight_data"};
 constexpr const char* kStart = "vela_bin_stream";
 constexpr const char* kEnd = "vela_end_stream";
@@ -62,7 +70,8 @@ Error resolve_external(const Program& program, Block* block) {
   key[kKeyBytes] = '\0';
   block->data = program.named_data(key);
   if (block->data.data == nullptr) {
-    return fail(Error::NotFound, "VelaBin: external block \"%s\" is not in the program's named data", block->name);
+    return fail(Error::NotFound, "VelaBin: external block \"%s\" is not in the program's named data",
+                block->name);
   }
   return Error::Ok;
 }
@@ -89,7 +98,8 @@ bool tensor_bytes(const TensorSpec& spec, uint32_t* bytes) {
   }
   uint32_t end = 0;
   *bytes = count;
-  return spec.elem_size != 0 && spec.region < kBasePointers && !__builtin_add_overflow(spec.offset, count, &end);
+  return spec.elem_size != 0 && spec.region < kBasePointers &&
+         !__builtin_add_overflow(spec.offset, count, &end);
 }
 
 }  // namespace
@@ -127,7 +137,8 @@ Error VelaBin::keep(size_t kind, Span<const uint8_t> data) {
       weight_data = data;
       return require_aligned(kBlocks[kind], data.data);
     case kScratch:
-      if (data.size != 4) return fail(Error::InvalidProgram, "VelaBin: scratch_size has %zu bytes", data.size);
+      if (data.size != 4)
+        return fail(Error::InvalidProgram, "VelaBin: scratch_size has %zu bytes", data.size);
       scratch_size = load32(data.data);
       return Error::Ok;
     case kInputs:
@@ -149,7 +160,8 @@ Error VelaBin::parse(Span<const uint8_t> blob, const Program& program, VelaBin* 
     if (strcmp(block.name, kEnd) == 0) break;
     const size_t kind = block_kind(block.name);
     if (kind == kBlockKinds) continue;  // a newer exporter's addition, or the start mark
-    if (seen >> kind & 1) return fail(Error::InvalidProgram, "VelaBin: block \"%s\" occurs twice", block.name);
+    if (seen >> kind & 1)
+      return fail(Error::InvalidProgram, "VelaBin: block \"%s\" occurs twice", block.name);
     seen |= 1u << kind;
     if (block.external) {
       if (Error error = resolve_external(program, &block); error != Error::Ok) return error;

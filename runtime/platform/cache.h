@@ -14,8 +14,8 @@ void enable_caches();
 // Writes modified lines of the range to memory: before the NPU reads it.
 void clean_data(const void* data, size_t size);
 
-// Drops the lines of the range: before the CPU reads what the NPU wrote. Both ends must be line aligned, or the
-// lines at the ends belong to nobody who has modified them.
+// Drops the lines of the range: before the CPU reads what the NPU wrote. Both ends must be line aligned, or
+// the lines at the ends belong to nobody who has modified them.
 void invalidate_data(const void* data, size_t size);
 #else
 inline void enable_caches() {}

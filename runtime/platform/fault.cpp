@@ -42,15 +42,15 @@ constexpr Cause kCauses[] = {
 constexpr uint32_t kMemManageAddressValid = 1u << 7, kBusFaultAddressValid = 1u << 15;
 constexpr uint32_t kVectorTableRead = 1u << 1;  // HFSR
 
-constexpr const char* kExceptions[] = {"thread mode", "reset",      "NMI",          "HardFault",  "MemManage",
-                                       "BusFault",    "UsageFault", "SecureFault"};
+constexpr const char* kExceptions[] = {"thread mode", "reset",    "NMI",        "HardFault",
+                                       "MemManage",   "BusFault", "UsageFault", "SecureFault"};
 
 struct Frame {
   uint32_t r0, r1, r2, r3, r12, lr, pc, xpsr;
 };
 constexpr uint32_t kFrameBytes = 0x20, kExtendedFrameBytes = 0x68;
-constexpr uint32_t kStandardFrame = 1u << 4;      // EXC_RETURN: no floating-point context on the stack
-constexpr uint32_t kStackAligned = 1u << 9;       // xPSR: four bytes were skipped
+constexpr uint32_t kStandardFrame = 1u << 4;  // EXC_RETURN: no floating-point context on the stack
+constexpr uint32_t kStackAligned = 1u << 9;   // xPSR: four bytes were skipped
 
 unsigned number(uint32_t value) { return static_cast<unsigned>(value); }
 
@@ -96,17 +96,20 @@ uint32_t stack_before(const Frame& frame, uint32_t exc_return) {
 
 // `high` is r8-r11, then r4-r7, as fault_entry saved them.
 void report_registers(const Frame& frame, const uint32_t* high, uint32_t exc_return) {
-  report(Level::Error, "r0 %08x r1 %08x r2 %08x r3 %08x r4 %08x r5 %08x r6 %08x", number(frame.r0), number(frame.r1),
-         number(frame.r2), number(frame.r3), number(high[4]), number(high[5]), number(high[6]));
+  report(Level::Error, "r0 %08x r1 %08x r2 %08x r3 %08x r4 %08x r5 %08x r6 %08x", number(frame.r0),
+         number(frame.r1), number(frame.r2), number(frame.r3), number(high[4]), number(high[5]),
+         number(high[6]));
   report(Level::Error, "r7 %08x r8 %08x r9 %08x r10 %08x r11 %08x r12 %08x", number(high[7]), number(high[0]),
          number(high[1]), number(high[2]), number(high[3]), number(frame.r12));
-  report(Level::Error, "sp %08x lr %08x pc %08x xpsr %08x exc_return %08x", number(stack_before(frame, exc_return)),
-         number(frame.lr), number(frame.pc), number(frame.xpsr), number(exc_return));
+  report(Level::Error, "sp %08x lr %08x pc %08x xpsr %08x exc_return %08x",
+         number(stack_before(frame, exc_return)), number(frame.lr), number(frame.pc), number(frame.xpsr),
+         number(exc_return));
 }
 
 }  // namespace
 
-extern "C" [[noreturn, gnu::used]] void fault_report(const Frame* frame, uint32_t exc_return, const uint32_t* high) {
+extern "C" [[noreturn, gnu::used]] void fault_report(const Frame* frame, uint32_t exc_return,
+                                                     const uint32_t* high) {
   report_cause(*frame);
   report_registers(*frame, high, exc_return);
   console::end_run(exit_status::kInternal);

@@ -19,9 +19,7 @@ enum class Operation : uint32_t {
 
 constexpr uint32_t kStoppedApplicationExit = 0x20026;
 
-uint32_t word(const void* pointer) {
-  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer));
-}
+uint32_t word(const void* pointer) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer)); }
 
 int32_t call(Operation operation, const void* argument) {
   register uint32_t r0 asm("r0") = static_cast<uint32_t>(operation);

@@ -66,7 +66,8 @@ void configure_core(const void* vectors) {
 extern "C" [[gnu::section(".vectors")]] const armdeploy::VectorTable __Vectors;
 constexpr armdeploy::VectorTable __Vectors = armdeploy::make_table();
 
-// The coprocessor access comes first: the compiler may use floating-point or vector registers in any function.
+// The coprocessor access comes first: the compiler may use floating-point or vector registers in any
+// function.
 extern "C" [[gnu::naked]] void Reset_Handler() {
   asm volatile(
 #if defined(__ARM_FP) || defined(__ARM_FEATURE_MVE)

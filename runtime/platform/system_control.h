@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The System Control Space registers that start-up, fault handler and interrupts use (Armv8-M ARM, D1.1), as data.
+// The System Control Space registers that start-up, fault handler and interrupts use (Armv8-M ARM, D1.1), as
+// data.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +25,13 @@ constexpr uintptr_t kDataCacheCleanByAddress = 0xE000EF68;
 constexpr uintptr_t kDataCacheInvalidateByAddress = 0xE000EF5C;
 constexpr uintptr_t kDataCacheInvalidateBySetWay = 0xE000EF60;
 
-constexpr uint32_t kFullFloatingPointAccess = 0xF << 20;                // CPACR: CP10 and CP11
-constexpr uint32_t kTrapDivideByZero = 1 << 4;                          // CCR
-constexpr uint32_t kInstructionCacheEnable = 1 << 17;                   // CCR
-constexpr uint32_t kDataCacheEnable = 1 << 16;                          // CCR
-constexpr uint32_t kEnableFaults = 1 << 16 | 1 << 17 | 1 << 18;         // SHCSR: MemManage, BusFault, UsageFault
-constexpr uint32_t kTraceEnable = 1 << 24;                              // DEMCR
-constexpr uint32_t kCycleCountEnable = 1;                               // DWT_CTRL
+constexpr uint32_t kFullFloatingPointAccess = 0xF << 20;         // CPACR: CP10 and CP11
+constexpr uint32_t kTrapDivideByZero = 1 << 4;                   // CCR
+constexpr uint32_t kInstructionCacheEnable = 1 << 17;            // CCR
+constexpr uint32_t kDataCacheEnable = 1 << 16;                   // CCR
+constexpr uint32_t kEnableFaults = 1 << 16 | 1 << 17 | 1 << 18;  // SHCSR: MemManage, BusFault, UsageFault
+constexpr uint32_t kTraceEnable = 1 << 24;                       // DEMCR
+constexpr uint32_t kCycleCountEnable = 1;                        // DWT_CTRL
 
 inline volatile uint32_t& reg(uintptr_t address) { return *reinterpret_cast<volatile uint32_t*>(address); }
 

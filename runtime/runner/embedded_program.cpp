@@ -3,6 +3,7 @@
 #ifdef ARMDEPLOY_PROGRAM
 asm(".section .model, \"a\"\n"
     ".balign 64\n"
-    ".incbin \"" ARMDEPLOY_PROGRAM "\"\n"
+    ".incbin \"" ARMDEPLOY_PROGRAM
+    "\"\n"
     ".text\n");
 #endif

@@ -39,7 +39,8 @@ Error load(const char* path, Arena& arena, Span<const uint8_t>* out) {
   if (Error error = open_sized(file, path, &size); error != Error::Ok) return error;
   void* data = arena.allocate(size, kProgramAlign);
   if (data == nullptr) return Error::MemoryAllocationFailed;
-  if (!semihosting::read(file.handle(), data, size)) return fail(Error::AccessFailed, "%s: cannot be read", path);
+  if (!semihosting::read(file.handle(), data, size))
+    return fail(Error::AccessFailed, "%s: cannot be read", path);
   *out = {static_cast<const uint8_t*>(data), size};
   return Error::Ok;
 }
@@ -51,14 +52,16 @@ Error read_exactly(const char* path, void* data, size_t size) {
   if (found != size) {
     return fail(Error::InvalidArgument, "%s: has %zu bytes, the input of the program %zu", path, found, size);
   }
-  if (!semihosting::read(file.handle(), data, size)) return fail(Error::AccessFailed, "%s: cannot be read", path);
+  if (!semihosting::read(file.handle(), data, size))
+    return fail(Error::AccessFailed, "%s: cannot be read", path);
   return Error::Ok;
 }
 
 Error write(const char* path, const void* data, size_t size) {
   const File file(path, semihosting::Mode::WriteBinary);
   if (!file.is_open()) return fail(Error::AccessFailed, "%s: cannot be opened for writing", path);
-  if (!semihosting::write(file.handle(), data, size)) return fail(Error::AccessFailed, "%s: cannot be written", path);
+  if (!semihosting::write(file.handle(), data, size))
+    return fail(Error::AccessFailed, "%s: cannot be written", path);
   return Error::Ok;
 }
 

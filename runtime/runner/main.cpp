@@ -41,7 +41,7 @@ struct Pools {
 struct Run {
   Options options;
   Pools pools;
-  Span<const uint8_t> file;     // program or bundled program
+  Span<const uint8_t> file;  // program or bundled program
   Span<const uint8_t> program_bytes;
   bool bundled = false;
   Bundle bundle;
@@ -55,7 +55,8 @@ Error read_options(Options* options) {
 #if ARMDEPLOY_SEMIHOSTING
   static char command_line[512];
   if (!semihosting::command_line(command_line, sizeof command_line)) {
-    return fail(Error::InvalidArgument, "command line: none, or longer than %zu bytes", sizeof command_line - 1);
+    return fail(Error::InvalidArgument, "command line: none, or longer than %zu bytes",
+                sizeof command_line - 1);
   }
   return parse_options(command_line, options);
 #else
@@ -76,7 +77,8 @@ Error find_model(Run& run) {
 Error load_program(Run& run) {
   run.program_bytes = run.file;
   run.bundled = Bundle::recognise(run.file);
-  if (run.options.bundle && !run.bundled) return fail(Error::InvalidArgument, "--bundle: the file is no bundled program");
+  if (run.options.bundle && !run.bundled)
+    return fail(Error::InvalidArgument, "--bundle: the file is no bundled program");
   if (run.bundled) {
     if (Error error = Bundle::load(run.file, &run.bundle); error != Error::Ok) return error;
     run.program_bytes = run.bundle.program();
@@ -155,8 +157,8 @@ Error compare_with_bundle(const Run& run, bool* pass) {
   Error error = run.bundle.compare(run.method, 0, ARMDEPLOY_RTOL, ARMDEPLOY_ATOL, &result);
   if (error != Error::Ok) return error;
   *pass = result.pass;
-  report(Level::Info, "compared %zu elements with the bundled outputs: %zu differ, by %f at most", result.compared,
-         result.mismatched, result.largest);
+  report(Level::Info, "compared %zu elements with the bundled outputs: %zu differ, by %f at most",
+         result.compared, result.mismatched, result.largest);
   console::print(result.pass ? "Test_result: PASS" : "Test_result: FAIL");
   return Error::Ok;
 }
@@ -189,8 +191,8 @@ Error execute(Run& run, bool* pass) {
   uint32_t cycles = 0;
   if (Error error = infer(run, &cycles); error != Error::Ok) return error;
   const Pools& pools = run.pools;
-  report_memory({run.program_bytes.size, pools.file.used() != 0 ? run.file.size : 0, planned_bytes(run), &pools.file,
-                 &pools.method, &pools.temp});
+  report_memory({run.program_bytes.size, pools.file.used() != 0 ? run.file.size : 0, planned_bytes(run),
+                 &pools.file, &pools.method, &pools.temp});
   report_performance(run.options.num_inferences, cycles);
   return deliver(run, pass);
 }

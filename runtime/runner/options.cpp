@@ -14,10 +14,12 @@ struct Flag {
 };
 
 constexpr Flag kFlags[] = {
-    {"-m", Key::Model},           {"--model", Key::Model},   {"-i", Key::Input},
-    {"--input", Key::Input},      {"-o", Key::Output},       {"--output", Key::Output},
-    {"--method", Key::Method},    {"--etdump", Key::EtDump}, {"--run-id", Key::RunId},
-    {"--num-inferences", Key::NumInferences}, {"--bundle", Key::Bundle},
+    {"-m", Key::Model},        {"--model", Key::Model},
+    {"-i", Key::Input},        {"--input", Key::Input},
+    {"-o", Key::Output},       {"--output", Key::Output},
+    {"--method", Key::Method}, {"--etdump", Key::EtDump},
+    {"--run-id", Key::RunId},  {"--num-inferences", Key::NumInferences},
+    {"--bundle", Key::Bundle},
 };
 
 // Takes the next word off `rest`; null at the end. Double quotes around a part keep blanks in it.
@@ -108,7 +110,8 @@ Error parse_options(char* line, Options* out) {
       continue;
     }
     const char* value = equals != nullptr ? equals + 1 : next_word(&line);
-    if (value == nullptr) return fail(Error::InvalidArgument, "command line: \"%s\" needs a value", flag->name);
+    if (value == nullptr)
+      return fail(Error::InvalidArgument, "command line: \"%s\" needs a value", flag->name);
     if (Error error = set_option(flag->key, value, out); error != Error::Ok) return error;
   }
   return Error::Ok;

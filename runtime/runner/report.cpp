@@ -10,7 +10,8 @@ namespace {
 
 void report_pool(const char* label, const Arena& arena, size_t used) {
   const size_t percent = arena.size() == 0 ? 0 : used * 100 / arena.size();
-  report(Level::Info, "%s %zu / %zu  free: %zu ( used: %zu %% )", label, used, arena.size(), arena.size() - used, percent);
+  report(Level::Info, "%s %zu / %zu  free: %zu ( used: %zu %% )", label, used, arena.size(),
+         arena.size() - used, percent);
 }
 
 // Prints `value / count` with two decimals.
@@ -36,15 +37,17 @@ void print_counters(uint32_t inferences, ethosu::Family family, const ethosu::pm
   console::print("Ethos-U PMU report:");
   print_per_inference("ethosu_pmu_cycle_cntr : ", counts.cycles, inferences);
   for (size_t index = 0; index < events.size; ++index) {
-    console::printf("ethosu_pmu_cntr%zu : %u (ETHOSU_PMU_%s)%s", index, static_cast<unsigned>(counts.values[index]),
-                    events[index].name, (counts.overflowed >> index & 1) != 0 ? " overflowed" : "");
+    console::printf("ethosu_pmu_cntr%zu : %u (ETHOSU_PMU_%s)%s", index,
+                    static_cast<unsigned>(counts.values[index]), events[index].name,
+                    (counts.overflowed >> index & 1) != 0 ? " overflowed" : "");
   }
 }
 
 void print_element(const Tensor& tensor, size_t output, size_t index) {
   switch (tensor.dtype) {
     case ScalarType::Float:
-      console::printf("Output[%zu][%zu]: (float) %f", output, index, static_cast<double>(tensor.as<float>()[index]));
+      console::printf("Output[%zu][%zu]: (float) %f", output, index,
+                      static_cast<double>(tensor.as<float>()[index]));
       break;
     case ScalarType::Char:
       console::printf("Output[%zu][%zu]: (char) %d", output, index, tensor.as<int8_t>()[index]);
@@ -57,14 +60,16 @@ void print_element(const Tensor& tensor, size_t output, size_t index) {
       console::printf("Output[%zu][%zu]: (short) %d", output, index, tensor.as<int16_t>()[index]);
       break;
     case ScalarType::Int:
-      console::printf("Output[%zu][%zu]: (int) %d", output, index, static_cast<int>(tensor.as<int32_t>()[index]));
+      console::printf("Output[%zu][%zu]: (int) %d", output, index,
+                      static_cast<int>(tensor.as<int32_t>()[index]));
       break;
     case ScalarType::Long:
       console::printf("Output[%zu][%zu]: (long) %lld", output, index,
                       static_cast<long long>(tensor.as<int64_t>()[index]));
       break;
     default:
-      console::printf("Output[%zu][%zu]: not printed, its type is %d", output, index, static_cast<int>(tensor.dtype));
+      console::printf("Output[%zu][%zu]: not printed, its type is %d", output, index,
+                      static_cast<int>(tensor.dtype));
       break;
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Ethos-U delegate and driver on the host, against registers that are plain memory: loads and executes a
-// program with every byte changed in turn. Sanitizers watch; a copy of exactly the file's size has guards behind it.
+// program with every byte changed in turn. Sanitizers watch; a copy of exactly the file's size has guards
+// behind it.
 //
 //   delegate_flips PROGRAM CONFIG_WORD ID_WORD     prints "RAN n REFUSED m" of the changed programs
 #include <cstdio>
