@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from npu.config import NpuConfig
+from npu.errors import NotModelled
 from npu.registers import MEM_ATTR, Reg
 from npu.stream import decode
 from npu.timing.estimate import Timing, estimate
@@ -39,7 +40,7 @@ class TimingCounters:
         profile: called at the start of a job; the firmware may have set the memory timing since the last.
 
     Attributes:
-        timing: of the last job.
+        timing: of the last job, None if it could not be timed.
     """
 
     def __init__(self, config: NpuConfig, profile: Callable[[], TimingProfile]):
@@ -48,7 +49,7 @@ class TimingCounters:
         self.timing: Timing | None = None
 
     def __call__(self, commands: bytes, registers: Mapping[int, int]) -> dict[str, int]:
-        """PMU events of a job.
+        """PMU events of a job; none for a job that cannot be timed.
 
         Args:
             commands: what QBASE and QSIZE point at.
@@ -62,7 +63,10 @@ class TimingCounters:
         )
         job = commands, self._profile(), memory
         if self.timing is None or job != self._last:
+            self._last, self.timing = job, None
             stream = decode(commands, self._config.family)
-            self.timing = estimate(stream, self._config, job[1], memory)
-            self._last = job
+            try:
+                self.timing = estimate(stream, self._config, job[1], memory)
+            except NotModelled:
+                return {}
         return pmu_events(self.timing)

@@ -14,8 +14,6 @@ from types import MappingProxyType
 
 from npu.config import Family, NpuConfig
 
-BRICK = 16
-"""Channels that an NHCWB16 feature map keeps together."""
 SUB_KERNEL = 8
 """Rows and columns, dilation included, of the window that the MAC array walks at a time."""
 

@@ -6,12 +6,14 @@ Blocks follow each other as in the hardware: rows outside, columns, depth inside
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from npu.config import Family, NpuConfig
-from npu.featuremap import FeatureMap
+from npu.errors import NotModelled
+from npu.featuremap import BRICK, FeatureMap
 from npu.isa import Layout
 from npu.operation import Operation
 from npu.timing.compute import (
@@ -29,10 +31,12 @@ from npu.timing.geometry import (
     spans,
     sub_kernel_taps,
 )
-from npu.timing.hardware import BRICK, IFM_BUFFER_BYTES, Pipeline
+from npu.timing.hardware import IFM_BUFFER_BYTES, Pipeline
 from npu.timing.traffic import IfmWindows, map_beats, on_port, resize_beats
 
 _MAX_PREFETCH = 8
+MAX_BLOCKS = 1 << 20
+"""Of one operation; compilers stay below a thousandth of it."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,14 @@ class KernelPlan:
 
 
 def plan_kernel(config: NpuConfig, op: Operation, pipeline: Pipeline) -> KernelPlan:
-    """Cut an operation into blocks."""
+    """Cut an operation into blocks.
+
+    Raises:
+        NotModelled: more than MAX_BLOCKS of them.
+    """
+    number = math.prod(map(ceil_div, op.ofm_shape, op.ofm_block))
+    if number > MAX_BLOCKS:
+        raise NotModelled(f"operation of {number} blocks (at most {MAX_BLOCKS} are timed)")
     return _Planner(config, op, pipeline).plan()
 
 

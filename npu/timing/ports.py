@@ -76,8 +76,8 @@ class Port:
         permitted: tuple[float, float],
         burst: int,
     ):
-        cap = math.ceil(timing.bwcap / burst) * burst * adapters / timing.period if timing.bwcap else None
-        self._total_room = cap * BIN if cap else _UNLIMITED
+        cap = math.ceil(timing.bwcap / burst) * burst * adapters
+        self._total_room = cap * BIN / timing.period if cap and timing.period else _UNLIMITED
         self._room = bandwidth * BIN
         self._slot_room = (
             timing.maxr * permitted[0] * BIN or _UNLIMITED,

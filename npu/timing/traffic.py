@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from npu.config import Family, NpuConfig
-from npu.featuremap import FeatureMap
+from npu.featuremap import BRICK, FeatureMap
 from npu.isa import Layout, Storage
 from npu.operation import Operation
 from npu.timing.geometry import (
@@ -22,7 +22,7 @@ from npu.timing.geometry import (
     sub_kernels,
     windows,
 )
-from npu.timing.hardware import BRICK, IFM_BUFFER_BYTES
+from npu.timing.hardware import IFM_BUFFER_BYTES
 
 
 def on_port(fm: FeatureMap | None) -> bool:

@@ -16,7 +16,7 @@ from validation.vela500 import DATA, SETTINGS
 from npu import stream
 from npu.config import CONFIGS, Family, npu_config
 from npu.container import VelaBin, parse_velabin
-from npu.errors import StreamError
+from npu.errors import NotModelled, StreamError
 from npu.isa import Upscale
 from npu.machine import Npu, _regions
 from npu.memory import ArrayMemory
@@ -112,6 +112,21 @@ def test_stream_without_stop() -> None:
     parsed = stream.parse(vela("sigmoid__ethos-u55-128").cmd_data)
     with pytest.raises(StreamError, match="without STOP"):
         estimate(parsed.commands[:-1], npu_config("ethos-u55-128"), PROFILES["none"], memory_map("Sram_Only"))
+
+
+def test_an_operation_of_too_many_blocks() -> None:
+    """Executable as it may be, it is not timed: the counters stay as they are."""
+    family = Family.U55
+    settings = {"OFM_WIDTH_M1": 8191, "OFM_HEIGHT_M1": 255, "OFM_DEPTH_M1": 0}
+    commands = [stream.command(family, name, value=value) for name, value in settings.items()]
+    commands += [stream.command(family, "OP_POOL", mode=0), stream.command(family, "OP_STOP", mask=1)]
+    config = npu_config("ethos-u55-128")
+    with pytest.raises(NotModelled, match="2097152 blocks"):
+        estimate(commands, config, PROFILES["none"], memory_map("Sram_Only"))
+    raw = b"".join(map(stream.encode, commands))
+    counters = TimingCounters(config, lambda: PROFILES["none"])
+    assert counters(raw, {}) == {}
+    assert counters.timing is None
 
 
 def test_blocks_and_windows() -> None:
