@@ -111,12 +111,14 @@ def accumulate(
     acc: np.ndarray,
     scales: ChannelScales,
     combine: Callable[[np.ndarray, np.ndarray], np.ndarray] = np.add,
+    *,
+    checked: bool = True,
 ) -> None:
     """Output stage for a whole int64 accumulator [h, w, c], joined with what it has to start from.
 
     U85 can start from the accumulator the operation before kept, or from IFM2, and can keep the accumulator
     for the next operation instead of storing a result. `combine` is how a new value joins: sum, maximum or
-    minimum.
+    minimum. `checked`: the values must fit the accumulator.
     """
     if acc.shape != op.ofm_shape:
         raise StreamError(f"result of shape {acc.shape} for an OFM of shape {op.ofm_shape}")
@@ -132,7 +134,7 @@ def accumulate(
         run.accumulator = acc
         return
     # A power of two: one requantiser then serves many operations.
-    stage = OutputStage(run, op, scales, 1 << magnitude(acc).bit_length())
+    stage = OutputStage(run, op, scales, 1 << magnitude(acc).bit_length(), checked=checked)
     stage.rows(0, np.ascontiguousarray(acc))
     stage.close()
 
