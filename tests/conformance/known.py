@@ -9,6 +9,8 @@ K4  all      RESCALE with inexact rounding: the reference computes in floating p
 K5  U85      AVG_POOL2D of several images by sums: Vela places an image's sums beyond the arena
 K6  U85      MATMUL and per-channel RESCALE: only channel 0's scale reaches the stream
 K7  U55/U65  bias of a 16-bit convolution beyond 40 bits: Vela cuts it to 40
+K8  U55/U65  REDUCE_SUM over the width of several images, RESCALE and CLAMP: Vela gives the operation the
+             clamp's shape, several channels deep, which a sum over depth cannot have
 
 A rule looks at the graph and at the wrong values; a test's name plays no part.
 """
@@ -23,7 +25,7 @@ from types import MappingProxyType
 import numpy as np
 
 from npu.config import Family, npu_config
-from npu.errors import BusError, NpuError
+from npu.errors import BusError, NpuError, StreamError
 from tests.conformance.cases import Case
 from tests.conformance.tosa_graph import BINARIES, Graph
 
@@ -156,6 +158,15 @@ def _wide_bias(evidence: Evidence) -> bool:
     return bool(evidence.got) and any(np.abs(bias).max() >= 1 << 39 for bias in biases)
 
 
+def _clamped_sum(evidence: Evidence) -> bool:
+    """The stream asks for a sum over depth with a result of more than one channel."""
+    sums = [op for op in evidence.graph.operators("REDUCE_SUM") if op["attribute"].get("axis", 0) == 2]
+    batched = any(evidence.graph.tensor(op["inputs"][0])["shape"][0] > 1 for op in sums)
+    clamped = any(True for _ in evidence.graph.operators("CLAMP"))
+    error = evidence.error
+    return batched and clamped and isinstance(error, StreamError) and error.opcode == "OP_POOL"
+
+
 RULES: Mapping[str, tuple[frozenset[Family], Callable[[Evidence], bool]]] = MappingProxyType(
     {
         "K1": (_U5X, _floor_shift),
@@ -165,5 +176,6 @@ RULES: Mapping[str, tuple[frozenset[Family], Callable[[Evidence], bool]]] = Mapp
         "K5": (frozenset({Family.U85}), _sums_beyond_arena),
         "K6": (frozenset({Family.U85}), _per_channel_matmul),
         "K7": (_U5X, _wide_bias),
+        "K8": (_U5X, _clamped_sum),
     }
 )

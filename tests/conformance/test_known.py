@@ -22,6 +22,7 @@ CONTROLS = {
     "K2": ("A/resize/resize_1x7x9x7_i16_modeN_outi16_sc4x1x3x1_off0x0_bor0x0", "ethos-u55-128"),
     "K3": ("F/cast/cast_4x3x3x5_i16_outi8_is", "ethos-u65-256"),
     "K4": ("A/rescale/rescale_9_i16_outi32_sc1_rmI_pc0_iu0_ou0", "ethos-u85-256"),
+    "K8": ("FU2/fused_reduce_sum/fused_reduce_sum_4x1x13x3_i32_axis2_0", "ethos-u55-128"),
     "K5": ("X/avg_pool2d/avg_pool2d_2x17x15x5_i8_acci32_st33_kern79_pad1100", "ethos-u85-256"),
 }
 
