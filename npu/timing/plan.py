@@ -35,8 +35,8 @@ from npu.timing.hardware import IFM_BUFFER_BYTES, Pipeline
 from npu.timing.traffic import IfmWindows, map_beats, on_port, resize_beats
 
 _MAX_PREFETCH = 8
-MAX_BLOCKS = 1 << 20
-"""Of one operation; compilers stay below a thousandth of it."""
+MAX_BLOCKS = 1 << 16
+"""Of one operation; what compilers make has some hundreds."""
 
 
 @dataclass(frozen=True)
