@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from fvp import litert
-from tests.litert import oracle
+from tests.litert import tflite_models
 
 EXPECTED = Path(__file__).with_name("expected.json")
 SEEDS = tuple(range(10))
@@ -28,16 +28,16 @@ def digests(outputs: Sequence[Sequence[np.ndarray]]) -> list[str]:
 
 def model_inputs(model: bytes) -> list[list[np.ndarray]]:
     """The seeded sets of inputs."""
-    ports = oracle.inputs_of(model)
-    return [oracle.seeded_inputs(ports, seed) for seed in SEEDS]
+    ports = tflite_models.inputs_of(model)
+    return [tflite_models.seeded_inputs(ports, seed) for seed in SEEDS]
 
 
 def prepared(folder: Path) -> dict[str, Path]:
     """Name -> copy of every public model, repaired where LiteRT needs it."""
     result = {}
-    for source in sorted(oracle.MODELS.glob("*.tflite")):
+    for source in sorted(tflite_models.MODELS.glob("*.tflite")):
         result[source.stem] = folder / source.name
-        result[source.stem].write_bytes(oracle.repaired(source.read_bytes()))
+        result[source.stem].write_bytes(tflite_models.repaired(source.read_bytes()))
     return result
 
 

@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from fvp import litert
-from tests.litert import oracle, record
+from tests.litert import record, tflite_models
 
-pytestmark = pytest.mark.skipif(not oracle.MODELS.exists(), reason="no tflite models beside the repository")
+pytestmark = pytest.mark.skipif(
+    not tflite_models.MODELS.exists(), reason="no tflite models beside the repository"
+)
 
 RECORDED = json.loads(record.EXPECTED.read_text())["models"]
 
@@ -26,20 +28,20 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def test_every_model_is_recorded() -> None:
-    assert {path.stem for path in oracle.MODELS.glob("*.tflite")} == set(RECORDED)
+    assert {path.stem for path in tflite_models.MODELS.glob("*.tflite")} == set(RECORDED)
 
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_equals_litert(name: str, models: dict[str, Path], tmp_path: Path) -> None:
     model = models[name]
     inputs = record.model_inputs(model.read_bytes())
-    for npu in oracle.NPUS:
-        compiled = oracle.compile_model(model, npu, tmp_path / npu)
-        outputs = oracle.npu_outputs(compiled, npu, inputs)
+    for npu in tflite_models.NPUS:
+        compiled = tflite_models.compile_model(model, npu, tmp_path / npu)
+        outputs = tflite_models.npu_outputs(compiled, npu, inputs)
         assert record.digests(outputs) == RECORDED[name], npu
 
 
-@pytest.mark.skipif(litert.python() is None, reason=oracle.NO_INTERPRETER)
+@pytest.mark.skipif(litert.python() is None, reason=tflite_models.NO_INTERPRETER)
 def test_records_are_litert_s(models: dict[str, Path], tmp_path: Path) -> None:
     jobs = {path: record.model_inputs(path.read_bytes()) for path in models.values()}
     outputs = litert.outputs(jobs, tmp_path)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from fvp import litert
-from tests.litert import oracle
+from tests.litert import tflite_models
 
-pytestmark = pytest.mark.skipif(litert.python() is None, reason=oracle.NO_INTERPRETER)
+pytestmark = pytest.mark.skipif(litert.python() is None, reason=tflite_models.NO_INTERPRETER)
 
 NPUS = ("ethos-u55-128", "ethos-u85-256")
 SEED = 1
@@ -22,7 +22,7 @@ INPUT_SEEDS = (0, 1, 2)
 
 def accepted(model: Path, npu: str, folder: Path) -> Path | None:
     try:
-        return oracle.compile_model(model, npu, folder)
+        return tflite_models.compile_model(model, npu, folder)
     except RuntimeError:
         return None
 
@@ -40,7 +40,10 @@ def test_operators(tmp_path: Path) -> None:
     subprocess.run(command, check=True)
     models = sorted((tmp_path / "models").iterdir())
     jobs = {
-        model: [oracle.seeded_inputs(oracle.inputs_of(model.read_bytes()), seed) for seed in INPUT_SEEDS]
+        model: [
+            tflite_models.seeded_inputs(tflite_models.inputs_of(model.read_bytes()), seed)
+            for seed in INPUT_SEEDS
+        ]
         for model in models
     }
     expected = litert.outputs(jobs, tmp_path)
@@ -50,7 +53,7 @@ def test_operators(tmp_path: Path) -> None:
             compiled = accepted(model, npu, tmp_path / npu)
             if compiled is not None:
                 taken[npu] += 1
-                if wrong(oracle.npu_outputs(compiled, npu, jobs[model]), expected[model]):
+                if wrong(tflite_models.npu_outputs(compiled, npu, jobs[model]), expected[model]):
                     different.append(f"{model.stem} {npu}")
     assert different == []
     assert taken == ACCEPTED
