@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU's cycle counter (DWT CYCCNT); a core without one reads 0, which is reported as unknown.
+// The CPU's cycle counter (DWT CYCCNT). Not every core, and no emulator without timing, has one.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,15 @@ inline void start_cycle_counter() {
 #if __ARM_ARCH >= 7
   scs::reg(scs::kDebugMonitorControl) = scs::kTraceEnable;
   scs::reg(scs::kDwtCtrl) = scs::kCycleCountEnable;
+#endif
+}
+
+// Whether cycle_count() means CPU cycles.
+inline bool has_cycle_counter() {
+#if __ARM_ARCH >= 7
+  return (scs::reg(scs::kDwtCtrl) & scs::kNoCycleCount) == 0;
+#else
+  return false;
 #endif
 }
 

@@ -32,6 +32,7 @@ constexpr uint32_t kDataCacheEnable = 1 << 16;                   // CCR
 constexpr uint32_t kEnableFaults = 1 << 16 | 1 << 17 | 1 << 18;  // SHCSR: MemManage, BusFault, UsageFault
 constexpr uint32_t kTraceEnable = 1 << 24;                       // DEMCR
 constexpr uint32_t kCycleCountEnable = 1;                        // DWT_CTRL
+constexpr uint32_t kNoCycleCount = 1 << 25;                      // DWT_CTRL
 
 inline volatile uint32_t& reg(uintptr_t address) { return *reinterpret_cast<volatile uint32_t*>(address); }
 

@@ -3,6 +3,7 @@
 
 #include "runtime/ethosu/driver.h"
 #include "runtime/ethosu/pmu.h"
+#include "runtime/platform/clock.h"
 #include "runtime/platform/console.h"
 
 namespace armdeploy {
@@ -21,15 +22,19 @@ void print_per_inference(const char* label, uint64_t value, uint32_t count) {
                   static_cast<unsigned long long>(hundredths / 100), static_cast<unsigned>(hundredths % 100));
 }
 
-// The share of `part` in `whole` in percent; a `whole` of 0 means that no counter runs.
+// The share of `part` in `whole` in percent.
 void print_ratio(const char* label, uint64_t part, uint64_t whole) {
-  if (whole == 0) {
-    console::printf("%s?.?? %%", label);
-    return;
-  }
-  const uint64_t hundredths = part * 10000 / whole;
+  const uint64_t hundredths = whole == 0 ? 0 : part * 10000 / whole;
   console::printf("%s%u.%02u %%", label, static_cast<unsigned>(hundredths / 100),
                   static_cast<unsigned>(hundredths % 100));
+}
+
+void print_cpu_cycles(uint32_t total, uint32_t waiting) {
+  console::printf("Inference runtime: %u CPU cycles total", static_cast<unsigned>(total));
+  const uint32_t own = total > waiting ? total - waiting : 0;
+  print_ratio("Inference CPU ratio: ", own, total);
+  print_ratio("Inference NPU ratio: ", total - own, total);
+  console::printf("cpu_wait_for_npu_cntr : %u CPU cycles", static_cast<unsigned>(waiting));
 }
 
 void print_counters(uint32_t inferences, ethosu::Family family, const ethosu::pmu::Counts& counts) {
@@ -90,11 +95,11 @@ void report_performance(uint32_t inferences, uint32_t cpu_cycles) {
   const ethosu::Activity& activity = ethosu::activity();
   console::printf("NPU Inferences : %u", static_cast<unsigned>(inferences));
   print_per_inference("NPU delegations: ", activity.jobs, inferences);
-  console::printf("Inference runtime: %u CPU cycles total", static_cast<unsigned>(cpu_cycles));
-  const uint32_t own = cpu_cycles > activity.wait_cycles ? cpu_cycles - activity.wait_cycles : 0;
-  print_ratio("Inference CPU ratio: ", own, cpu_cycles);
-  print_ratio("Inference NPU ratio: ", cpu_cycles - own, cpu_cycles);
-  console::printf("cpu_wait_for_npu_cntr : %u CPU cycles", static_cast<unsigned>(activity.wait_cycles));
+  if (has_cycle_counter()) {
+    print_cpu_cycles(cpu_cycles, activity.wait_cycles);
+  } else {
+    console::print("Inference runtime: n/a, this CPU counts no cycles");
+  }
   if (activity.jobs == 0) return;
   const ethosu::Family family = ethosu::identity().family();
   print_counters(inferences, family, ethosu::pmu::read(family));

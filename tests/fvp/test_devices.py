@@ -184,6 +184,7 @@ def test_cycle_counter_counts_only_while_enabled() -> None:
     device.write(trace.CTRL, 4, trace.CYCCNTENA)
     clock.advance(50)
     assert device.read(trace.CTRL, 4) & trace.CYCCNTENA
+    assert device.read(trace.CTRL, 4) & trace.NOCYCCNT  # it moves, but it counts no CPU cycles
     assert device.read(trace.CYCCNT, 4) == 57
     device.write(trace.CYCCNT, 4, 0)
     clock.advance(5)

@@ -7,8 +7,13 @@ from fvp.virtual.devices.base import Clock
 
 CTRL, CYCCNT = 0x0, 0x4
 CYCCNTENA = 1 << 0
-_NO_TRACE, _NO_EXTERNAL = 1 << 27, 1 << 26
-"""DWT_CTRL.NOTRCPKT and NOEXTTRIG: what is not modelled says so."""
+NOCYCCNT = 1 << 25
+_ABSENT = 1 << 27 | 1 << 26 | NOCYCCNT
+"""DWT_CTRL.NOTRCPKT, NOEXTTRIG and NOCYCCNT: what is not modelled says so.
+
+The virtual clock advances with accesses to devices, so CYCCNT says nothing of the CPU's cycles. It moves all the
+same, so that firmware which waits on it without asking goes on.
+"""
 
 
 class Trace:
@@ -22,7 +27,7 @@ class Trace:
     def read(self, offset: int, size: int) -> int:
         """CTRL or CYCCNT."""
         if offset == CTRL:
-            return _NO_TRACE | _NO_EXTERNAL | self._enabled
+            return _ABSENT | self._enabled
         return self._count() if offset == CYCCNT else 0
 
     def write(self, offset: int, size: int, value: int) -> None:
