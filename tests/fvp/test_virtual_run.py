@@ -229,6 +229,17 @@ def test_u65_runs_in_our_runner_alone() -> None:
     assert VirtualCorstone.capabilities.targets == set(CONFIGS)
 
 
+@needs_platform
+def test_without_build_tools_arms_firmware_runs_and_the_outcome_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(FIRMWARES["ours"], "missing", classmethod(lambda *_: "cmake not installed"))
+    outcome = VirtualCorstone().run(job("layouts_u85_256", runner=None)[0])
+    assert outcome.provenance["runner"] == "mlek"
+    assert outcome.remarks == ("not run in --runner ours: cmake not installed",)
+    assert VirtualCorstone.available_for("ethos-u65-256") == "cmake not installed"
+
+
 def test_unknown_runner_is_refused() -> None:
     with pytest.raises(UsageError, match="unknown runner 'other'"):
         VirtualCorstone.available_for("ethos-u85-256", "other")
