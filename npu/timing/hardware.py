@@ -42,11 +42,12 @@ class Pipeline:
         write_efficiency: share of the permitted writes in flight that is reached [Vela; confirmed by single
             layers].
         buffer_efficiency: a stream with a buffer of n beats moves at most ``efficiency * n / (latency +
-            burst)`` beats a cycle [fit, rnnoise and mobilenet; Vela has 0.8].
+            burst)`` beats a cycle [U85: fit, rnnoise and mobilenet; Vela has 0.8].
         fast_weight_efficiency: the same for weights in the fast format [Vela; confirmed by single layers].
         adapter_pulses: the adapter's PULSE_OFF holds addresses back. True on Corstone-300 [derived, rnnoise
             on U55-256]; the published sweeps on Corstone-320 show no trace of it.
-        core_weight_buffer: beats of weights a core has in flight, 0 unlimited [fit, U65-256].
+        core_weight_buffer: beats of weights that a U65's core has room for, 0 unlimited [assumed to be those
+            of the smallest U85; the cells of U65-256 agree].
     """
 
     beat_bytes: int
@@ -93,7 +94,8 @@ PIPELINES: Mapping[Family, Pipeline] = MappingProxyType(
             command_burst=4,
             block_overhead=24,
             adapter_pulses=True,
-            core_weight_buffer=96,
+            core_weight_buffer=128,
+            buffer_efficiency=0.8,
         ),
         Family.U85: Pipeline(
             beat_bytes=16,

@@ -195,7 +195,7 @@ class _Planner:
             run = min(ifm_block_depth(self._config, op) if self._is_conv else op.ofm_block[2], depth) * size
         else:
             run = width * depth * size
-        return max(1.0, min(pipeline.feature_map_burst, run / pipeline.beat_bytes))
+        return min(pipeline.feature_map_burst, _beats_of_run(run, pipeline.beat_bytes))
 
     def _write_burst(self) -> float:
         op, pipeline = self._op, self._pipeline
@@ -281,6 +281,11 @@ class _Planner:
             store=self._store * height * width * depth / self._volume,
             weights=depth / self._op.ofm_shape[2],
         )
+
+
+def _beats_of_run(run: int, beat: int) -> float:
+    """Beats of a run of bytes: whole ones, or the mean over all alignments."""
+    return run / beat if run % beat == 0 else (run - 1) / beat + 1
 
 
 def _weight_bytes(config: NpuConfig, op: Operation) -> tuple[tuple[int, ...], int]:

@@ -294,7 +294,8 @@ class _KernelRun:
         rate = line._rate(self._weight_port, pipeline.ext_burst, buffer=buffer)
         latency = line._adapters[self._weight_port].rlatency
         if pipeline.core_weight_buffer and latency:
-            limit = pipeline.core_weight_buffer * line._config.cores / latency
+            room = pipeline.buffer_efficiency * pipeline.core_weight_buffer * line._config.cores
+            limit = room / (latency + pipeline.ext_burst)
             rate = Rate(min(rate.beats, limit), rate.slots, False, rate.top)
         self._weight_rate = rate
         self._weight_latency = latency

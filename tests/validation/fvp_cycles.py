@@ -182,11 +182,7 @@ def beat_summary(comparisons: Sequence[Comparison]) -> str:
 
 _GRIDS: Mapping[Family, Mapping[str, Sequence[float]]] = {
     Family.U55: {"drain": (0, 50, 100, 150), "block_overhead": (0, 12, 24, 36)},
-    Family.U65: {
-        "core_weight_buffer": (64, 80, 96, 112, 128),
-        "drain": (0, 50, 100, 150),
-        "block_overhead": (0, 12, 24, 36),
-    },
+    Family.U65: {"drain": (0, 50, 100, 150), "block_overhead": (0, 12, 24, 36)},
     Family.U85: {
         "command_prefetch": (2, 3, 4, 5),
         "buffer_efficiency": (0.8, 0.9, 1.0),
