@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -63,9 +62,11 @@ def _values(array: np.ndarray, labels: Sequence[str], top: int) -> list[str]:
 
 def _metrics(metrics: Sequence[Metric]) -> list[str]:
     """One line for each origin, so that numbers of different nature never share one."""
+    groups: dict[tuple[str, str, str], list[Metric]] = {}
+    for metric in metrics:
+        groups.setdefault((metric.nature, metric.source, metric.note), []).append(metric)
     lines = []
-    for (nature, source, note), group in groupby(metrics, lambda m: (m.nature, m.source, m.note)):
-        values = list(group)
+    for (nature, source, note), values in groups.items():
         known = ", ".join(f"{m.name} {m.value:,} {m.unit}" for m in values if m.value is not None)
         absent = ", ".join(m.name for m in values if m.value is None)
         text = known or f"n/a: {absent}"
