@@ -20,6 +20,7 @@ from npu.config import NpuConfig, from_config_word
 from npu.container import TensorSpec, VelaBin
 from npu.errors import ContainerError, NotModelled, NpuError, StreamError
 from npu.execution import Execution
+from npu.featuremap import MAX_ELEMENTS
 from npu.guesses import Guess
 from npu.memory import ArrayMemory, Memory
 from npu.operation import DmaTransfer, Operation
@@ -200,6 +201,8 @@ class _Run:
             work = dma_transfer(self._state, command)
         else:
             work = self._last = operation(self._state, command)
+            if work.ofm.elements > MAX_ELEMENTS:
+                raise NotModelled(f"result of {work.ofm.elements} elements (at most {MAX_ELEMENTS})")
         macs = EXECUTE[command.name](self._execution, work)
         self._records.append(self._record(work, macs, time.perf_counter() - start))
         self._work += macs + (work.ofm.elements if isinstance(work, Operation) else 0)

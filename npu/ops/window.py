@@ -141,5 +141,6 @@ def accumulate(
 
 def ifm2_accumulator(run: Execution, op: Operation) -> np.ndarray:
     """Accumulator values [h, w, c] loaded from IFM2."""
-    assert op.ifm2 is not None, "npu.state gives an operation with this accumulator source its IFM2"
+    if op.ifm2 is None:
+        raise NotModelled("accumulator from IFM2 in an operation that has none")
     return run.load(op.ifm2).astype(np.int64) - op.ifm2.zero_point

@@ -35,7 +35,7 @@ class Verdict:
 
     Attributes:
         status: exact, different, rejected (by Vela), not modelled, error, or no reference.
-        known: the class of a difference that is not the model's (K1 to K8), else "".
+        known: the class of a difference that is not the model's (K1 to K9), else "".
         detail: first difference, or the error's text.
     """
 

@@ -11,6 +11,8 @@ K6  U85      MATMUL and per-channel RESCALE: only channel 0's scale reaches the 
 K7  U55/U65  bias of a 16-bit convolution beyond 40 bits: Vela cuts it to 40
 K8  U55/U65  REDUCE_SUM over the width of several images, RESCALE and CLAMP: Vela gives the operation the
              clamp's shape, several channels deep, which a sum over depth cannot have
+K9  U65-512  CONV3D with a window that lies in the padding alone: Vela makes the bias's scale stream for the
+             first of the two cores only
 
 A rule looks at the graph and at the wrong values; a test's name plays no part.
 """
@@ -25,7 +27,7 @@ from types import MappingProxyType
 import numpy as np
 
 from npu.config import Family, npu_config
-from npu.errors import BusError, NpuError, StreamError
+from npu.errors import BusError, NpuError, StreamError, WeightStreamError
 from tests.conformance.cases import Case
 from tests.conformance.tosa_graph import BINARIES, Graph
 
@@ -158,6 +160,16 @@ def _wide_bias(evidence: Evidence) -> bool:
     return bool(evidence.got) and any(np.abs(bias).max() >= 1 << 39 for bias in biases)
 
 
+def _one_core_s_bias(evidence: Evidence) -> bool:
+    """The pool that stands for the empty window finds no scales for the second core."""
+    error = evidence.error
+    return (
+        any(True for _ in evidence.graph.operators("CONV3D"))
+        and isinstance(error, WeightStreamError)
+        and error.opcode == "OP_POOL"
+    )
+
+
 def _clamped_sum(evidence: Evidence) -> bool:
     """The stream asks for a sum over depth with a result of more than one channel."""
     sums = [op for op in evidence.graph.operators("REDUCE_SUM") if op["attribute"].get("axis", 0) == 2]
@@ -177,5 +189,6 @@ RULES: Mapping[str, tuple[frozenset[Family], Callable[[Evidence], bool]]] = Mapp
         "K6": (frozenset({Family.U85}), _per_channel_matmul),
         "K7": (_U5X, _wide_bias),
         "K8": (_U5X, _clamped_sum),
+        "K9": (frozenset({Family.U65}), _one_core_s_bias),
     }
 )

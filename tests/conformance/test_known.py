@@ -23,6 +23,10 @@ CONTROLS = {
     "K3": ("F/cast/cast_4x3x3x5_i16_outi8_is", "ethos-u65-256"),
     "K4": ("A/rescale/rescale_9_i16_outi32_sc1_rmI_pc0_iu0_ou0", "ethos-u85-256"),
     "K8": ("FU2/fused_reduce_sum/fused_reduce_sum_4x1x13x3_i32_axis2_0", "ethos-u55-128"),
+    "K9": (
+        "A/conv3d_1x1x1/conv3d_1x1x1_1x2x7x5x2_i8xi8_acci32_st211_pad010000_dilat222_lclbnd0",
+        "ethos-u65-512",
+    ),
     "K5": ("X/avg_pool2d/avg_pool2d_2x17x15x5_i8_acci32_st33_kern79_pad1100", "ethos-u85-256"),
 }
 

@@ -325,6 +325,28 @@ def test_accumulator_kept_by_nobody() -> None:
     refused(program, StreamError, "no accumulator")
 
 
+def test_result_larger_than_memory_can_be() -> None:
+    """Stored nowhere, so that no feature map bounds it."""
+    program = Program(Family.U85)
+    storage = isa.Storage.NONE
+    program.feature_map("OFM", TARGET, (1, 1, 1), "i1", scale_mode=isa.ScaleMode.GLOBAL, storage=storage)
+    for axis in ("HEIGHT", "WIDTH", "DEPTH"):
+        program(f"OFM_{axis}_M1", 0xFFFF)
+    program.feature_map("IFM2", SOURCE, (1, 1, 1), "<i4")
+    program("ACC_FORMAT", input=isa.AccInput.IFM2, output=isa.AccOutput.DISABLED)
+    program("OP_POOL", isa.PoolMode.NONE)
+    refused(program, NotModelled, "elements")
+
+
+def test_resize_has_no_second_input() -> None:
+    program = Program(Family.U85)
+    program.feature_map("OFM", TARGET, (1, 1, 1), "i1", scale_mode=isa.ScaleMode.GLOBAL)
+    program.feature_map("IFM", SOURCE, (1, 1, 1), "i1")
+    program("ACC_FORMAT", input=isa.AccInput.IFM2)
+    program("OP_RESIZE", isa.ResizeMode.NEAREST)
+    refused(program, NotModelled, "from IFM2")
+
+
 def test_empty_chaining_buffer() -> None:
     program = Program(Family.U85)
     program.feature_map("OFM", TARGET, (1, 1, 1), "i1", scale_mode=isa.ScaleMode.GLOBAL)
