@@ -13,6 +13,7 @@ from report.record import tool_version
 VERBS = {
     "compile": "lower a PyTorch model to a .pte for an Arm target and report what stays on the CPU",
     "run": "compile if needed, run on a platform and prove the output",
+    "profile": "NPU cycles by operation, what bounds each, and the line of the model it comes from",
     "inspect": "X-ray of a .pte, .tflite or Vela result: memory, operations, commands, where they come from",
     "verify": "compile a .tosa or .tflite with Vela, execute it, and compare with its reference bit for bit",
     "targets": "list the targets with their defaults and who can run them",

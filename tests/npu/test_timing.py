@@ -31,6 +31,7 @@ from npu.timing import (
     profile_for,
     timing_profile,
 )
+from npu.timing.accuracy import ACCURACY
 from npu.timing.counters import TimingCounters, pmu_events
 from npu.timing.geometry import spans, windows
 from npu.timing.hardware import PIPELINES
@@ -262,6 +263,16 @@ def test_networks(family: str, limit: float) -> None:
     for name in {name for _, beats in found for name in beats}:
         mean = fvp_cycles.mean_error(beats[name] for _, beats in found if name in beats)
         assert mean <= (3 if name in ("axi0_rd", "sram_rd") else 0.5), name
+
+
+@needs_figures
+@pytest.mark.parametrize("family", list(Family))
+def test_the_accuracy_that_is_printed_is_the_one_that_is_measured(family: Family) -> None:
+    found = [abs(error) for error, _ in errors(family.name.lower())]
+    stated = ACCURACY[family]
+    assert len(found) == stated.runs
+    assert round(sum(found) / len(found), 1) == stated.mean_percent
+    assert round(max(found), 1) == stated.worst_percent
 
 
 @needs_figures

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``armdeploy profile [FILE]``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from aot import artefact
+from aot import compile as aot_compile
+from aot.targets import FAMILIES, find_targets
+from aot.vela_config import resolve_settings
+from aot.vela_file import SUFFIXES, compile_file
+from npu import timing
+from npu.config import NpuConfig, from_config_word
+from npu.errors import NpuError
+from npu.stream import CommandStream, parse
+from npu.timing.accuracy import ACCURACY
+from report import describe, profile_text, vela_debug
+from report.errors import UsageError
+
+_CLOCK_MHZ = 1000.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's options: those of compile, for ``--model``, and its own."""
+    parser.add_argument(
+        "file",
+        type=Path,
+        nargs="?",
+        metavar="FILE",
+        help=".pte, .npz, Vela-compiled .tflite; .tosa and .tflite are compiled; none: compile --model",
+    )
+    aot_compile.add_compile_options(parser)
+    group = parser.add_argument_group("profile")
+    group.add_argument(
+        "--timing-adapter", metavar="PROFILE", help="memory timing (default: ExecuTorch's for the system)"
+    )
+    group.add_argument(
+        "--clock", type=float, default=_CLOCK_MHZ, metavar="MHZ", help="NPU clock for times (1000)"
+    )
+    group.add_argument("--perfetto", type=Path, metavar="FILE", help="also write a timeline for Perfetto")
+    group.add_argument("-o", "--output", type=Path, default=Path("out"), metavar="DIR", help="folder (out)")
+    group.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compile if need be, estimate, print."""
+    if arguments.clock <= 0:
+        raise UsageError("--clock must be positive")
+    if arguments.file is not None and arguments.model is not None:
+        raise UsageError("FILE and --model exclude each other")
+    with tempfile.TemporaryDirectory(prefix="armdeploy-profile-") as folder:
+        files = [_open(arguments, Path(folder))] if arguments.file else list(_compile(arguments))
+    if arguments.json and len(files) > 1:
+        raise UsageError("--json prints one profile", hint="give one target")
+    for file in files:
+        document = _document(file, arguments)
+        if arguments.perfetto is not None:
+            trace = json.dumps(profile_text.to_perfetto(document))
+            arguments.perfetto.write_text(trace + "\n", encoding="utf-8")
+        print(json.dumps(document, indent=2) if arguments.json else profile_text.to_text(document))
+    return 0
+
+
+def _compile(arguments: argparse.Namespace) -> Any:
+    return (artefact.read(path) for path, _ in aot_compile.compile_models(arguments))
+
+
+def _open(arguments: argparse.Namespace, folder: Path) -> artefact.Artefact:
+    """The file, compiled first if it is a graph without an Ethos-U network."""
+    path: Path = arguments.file
+    if path.suffix not in SUFFIXES:
+        return artefact.read(path)
+    if path.suffix == ".tflite" and (file := artefact.read(path)).networks:
+        return file
+    (target,) = find_targets(arguments.target or [aot_compile.DEFAULT_TARGET])
+    settings = resolve_settings(target, arguments.system_config, arguments.memory_mode, arguments.config)
+    compiled = compile_file(path, target, settings, folder)
+    queue = vela_debug.read(compiled.debug_database) if compiled.debug_database.is_file() else None
+    network = artefact.Network(0, compiled.network, queue)
+    return artefact.Artefact(path, path.read_bytes(), None, None, None, (network,))
+
+
+def _document(file: artefact.Artefact, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The profile as data.
+
+    Raises:
+        UsageError: no Ethos-U network in the file, or no timing for its system.
+    """
+    if not file.networks:
+        raise UsageError("no Ethos-U network to profile", where=str(file.path), hint="compile it for one")
+    try:
+        streams = [parse(network.vela.cmd_data) for network in file.networks]
+        config = from_config_word(streams[0].config_word)
+        system, mode = _system(file, arguments, config)
+        memory = timing.memory_map(mode)
+        name = arguments.timing_adapter
+        profile = timing.timing_profile(name) if name else timing.profile_for(system, mode)
+        pairs = zip(file.networks, streams, strict=True)
+        networks = [_network(n, s, timing.estimate(s, config, profile, memory)) for n, s in pairs]
+    except NpuError as error:
+        raise UsageError("cannot profile", where=str(file.path), why=str(error)) from error
+    return {
+        "file": str(file.path),
+        "target": config.name,
+        "system_config": system,
+        "memory_mode": mode,
+        "timing_adapter": profile.name,
+        "clock_hz": arguments.clock * 1e6,
+        "nature": "simulated",
+        "accuracy": str(ACCURACY[config.family]),
+        "networks": networks,
+    }
+
+
+def _system(file: artefact.Artefact, arguments: argparse.Namespace, config: NpuConfig) -> tuple[str, str]:
+    """System configuration and memory mode: as asked for, as compiled, or the family's."""
+    data = file.report.data if file.report else {}
+    family = FAMILIES[config.family]
+    system = arguments.system_config or data.get("system_config") or family.system_config
+    return system, arguments.memory_mode or data.get("memory_mode") or family.memory_mode
+
+
+def _network(network: artefact.Network, stream: CommandStream, found: timing.Timing) -> dict[str, Any]:
+    operations = [_operation(number, op, found) for number, op in enumerate(found.ops)]
+    document = {
+        "id": network.number,
+        "cycles": found.total,
+        "macs": found.macs,
+        "utilisation": found.macs / (found.total * found.config.macs) if found.total else 0.0,
+        "mac_cycles": found.mac_cycles,
+        "decoder_cycles": found.decoder_cycles,
+        "output_cycles": found.output_cycles,
+        "ports": [{"port": name, **_traffic(port)} for name, port in found.traffic.items()],
+        "stream": {"first_command": stream.base_offset},
+        "operations": operations,
+    }
+    return (
+        document
+        if network.queue is None
+        else describe.attach_origins(document, network.queue, network.origins)
+    )
+
+
+def _operation(number: int, op: timing.OpTiming, found: timing.Timing) -> dict[str, Any]:
+    return {
+        "id": number,
+        "offset": op.offset,
+        "name": op.name.removeprefix("OP_"),
+        "mode": op.mode if op.mode != "NONE" else "",
+        "cycles": op.cycles,
+        "share": op.cycles / found.total if found.total else 0.0,
+        "start": op.start,
+        "end": op.end,
+        "mac_cycles": op.mac_cycles,
+        "output_cycles": op.output_cycles,
+        "decoder_cycles": op.decoder_cycles,
+        "macs": op.macs,
+        "utilisation": op.utilisation(found.config),
+        "bound": op.bound,
+        "traffic": {name: _traffic(port) for name, port in op.traffic.items()},
+    }
+
+
+def _traffic(port: timing.PortTraffic) -> dict[str, int]:
+    return {
+        "beats_read": port.read,
+        "beats_written": port.written,
+        "bytes_read": port.bytes_read,
+        "bytes_written": port.bytes_written,
+    }
