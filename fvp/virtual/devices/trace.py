@@ -11,8 +11,8 @@ NOCYCCNT = 1 << 25
 _ABSENT = 1 << 27 | 1 << 26 | NOCYCCNT
 """DWT_CTRL.NOTRCPKT, NOEXTTRIG and NOCYCCNT: what is not modelled says so.
 
-The virtual clock advances with accesses to devices, so CYCCNT says nothing of the CPU's cycles. It moves all the
-same, so that firmware which waits on it without asking goes on.
+The virtual clock advances with accesses to devices, so CYCCNT says nothing of the CPU's cycles. It moves all
+the same, so that firmware which waits on it without asking goes on.
 """
 
 
