@@ -15,7 +15,7 @@ VERBS = {
     "run": "compile if needed, run on a platform and prove the output",
     "profile": "NPU cycles by operation, what bounds each, and the line of the model it comes from",
     "inspect": "X-ray of a .pte, .tflite or Vela result: memory, operations, commands, where they come from",
-    "verify": "compile a .tosa or .tflite with Vela, execute it, and compare with its reference bit for bit",
+    "verify": "compare a .tosa, .tflite or .pte with its reference, on request layer by layer",
     "targets": "list the targets with their defaults and who can run them",
     "doctor": "tell what is installed, what a missing piece disables and how to get it",
 }

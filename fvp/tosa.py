@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -88,3 +92,35 @@ def _shaped(array: np.ndarray, kind: TensorType) -> np.ndarray:
     if array.nbytes != size:
         raise RunFailed(f"TOSA input {kind.name} takes {size} bytes, the delegate got {array.nbytes}")
     return np.frombuffer(array.tobytes(), kind.dtype).reshape(kind.shape)
+
+
+def intermediates(graph: bytes, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """Every integer tensor that the reference model computes, by name.
+
+    Raises:
+        EnvironmentError_, RunFailed: see `run_reference`.
+    """
+    widened = _with_all_outputs(graph)
+    names = [tensor.name for tensor in signature(widened).outputs]
+    return dict(zip(names, run_reference(widened, inputs), strict=True))
+
+
+def _with_all_outputs(graph: bytes) -> bytes:
+    """The graph with every computed integer tensor as an output, by the schema and flatc of tosa-tools."""
+    import tosa_reference_model
+
+    tools = Path(tosa_reference_model.__file__).parents[1] / "bin"
+    flatc, schema = str(tools / "flatc"), str(tools / "tosa.fbs")
+    with tempfile.TemporaryDirectory(prefix="armdeploy-tosa-") as folder:
+        binary, text = Path(folder, "graph.tosa"), Path(folder, "graph.json")
+        binary.write_bytes(graph)
+        read = ["--json", "--raw-binary", "--strict-json", "-o", folder, schema, "--", str(binary)]
+        subprocess.run([flatc, *read], check=True, capture_output=True)
+        content = json.loads(text.read_text(encoding="utf-8"))
+        block = content["regions"][0]["blocks"][0]
+        kinds = {tensor["name"]: tensor["type"] for tensor in block["tensors"]}
+        computed = (n for o in block["operators"] if not o["op"].startswith("CONST") for n in o["outputs"])
+        block["outputs"] = [name for name in computed if kinds[name] in _DTYPES]
+        text.write_text(json.dumps(content), encoding="utf-8")
+        subprocess.run([flatc, "-b", "-o", folder, schema, str(text)], check=True, capture_output=True)
+        return binary.read_bytes()

@@ -8,7 +8,7 @@ Sequential: KERNEL_WAIT, DMA_WAIT and BLOCKDEP order work that the hardware over
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -108,8 +108,13 @@ class Npu:
         self.config = config
         self.strict = strict
 
-    def run(self, cmd_data: bytes, memory: Memory) -> RunResult:
+    def run(
+        self, cmd_data: bytes, memory: Memory, after: Callable[[Command], None] | None = None
+    ) -> RunResult:
         """Run a driver payload (COP1 or COP2).
+
+        Args:
+            after: called after every operation, with its command; the memory is then as that left it.
 
         Raises:
             NpuError: a subclass with opcode and byte offset in `cmd_data`.
@@ -120,21 +125,34 @@ class Npu:
             raise StreamError(
                 f"stream is built for {built_for.name}, the NPU is {self.config.name}", offset=0
             )
-        return self._execute(parsed.commands, memory)
+        return self._execute(parsed.commands, memory, after)
 
     def run_commands(self, commands: bytes, memory: Memory) -> RunResult:
         """Run bare register commands (what QBASE and QSIZE point at); offsets count from their first byte."""
         return self._execute(stream.decode(bytes(commands), self.config.family), memory)
 
-    def _execute(self, commands: tuple[Command, ...], memory: Memory) -> RunResult:
+    def _execute(
+        self,
+        commands: tuple[Command, ...],
+        memory: Memory,
+        after: Callable[[Command], None] | None = None,
+    ) -> RunResult:
         with one_thread():
-            return _Run(self.config, memory, commands, self.strict).to_the_end()
+            return _Run(self.config, memory, commands, self.strict, after).to_the_end()
 
 
 class _Run:
     """One run of one stream."""
 
-    def __init__(self, config: NpuConfig, memory: Memory, commands: tuple[Command, ...], strict: bool):
+    def __init__(
+        self,
+        config: NpuConfig,
+        memory: Memory,
+        commands: tuple[Command, ...],
+        strict: bool,
+        after: Callable[[Command], None] | None,
+    ):
+        self._after = after
         self._state = RegisterState(config.family)
         self._execution = Execution(config, memory, strict=strict)
         self._commands = commands
@@ -171,6 +189,8 @@ class _Run:
             self._irq_mask |= command.value("mask")
         elif command.name not in _ORDERING:
             self._operate(command)
+            if self._after is not None:
+                self._after(command)
         return position + 1
 
     def _branch(self, command: Command, position: int) -> int:
@@ -246,8 +266,18 @@ def execute(
         NpuError: a subclass, with opcode and byte offset where a command is at fault; ContainerError also
             for a wrong number or size of inputs.
     """
-    arrays = _regions(vela)
-    memory = ArrayMemory(arrays)
+    memory = memory_for(vela, inputs)
+    Npu(config, strict=strict).run(vela.cmd_data, memory)
+    return [_output(memory, spec) for spec in vela.outputs]
+
+
+def memory_for(vela: VelaBin, inputs: Sequence[np.ndarray]) -> ArrayMemory:
+    """The regions of a network with its constants and inputs in place.
+
+    Raises:
+        ContainerError: a wrong number or size of inputs.
+    """
+    memory = ArrayMemory(_regions(vela))
     if len(inputs) != len(vela.inputs):
         raise ContainerError(f"network has {len(vela.inputs)} inputs, {len(inputs)} given")
     for spec, array in zip(vela.inputs, inputs, strict=True):
@@ -255,8 +285,7 @@ def execute(
         if raw.size != spec.size:
             raise ContainerError(f"input of {raw.size} bytes where {spec.size} are expected")
         memory.write(spec.region, spec.offset, raw)
-    Npu(config, strict=strict).run(vela.cmd_data, memory)
-    return [_output(memory, spec) for spec in vela.outputs]
+    return memory
 
 
 def _regions(vela: VelaBin) -> dict[int, np.ndarray]:

@@ -12,6 +12,7 @@ import pytest
 
 from armdeploy.main import main
 from fvp import litert
+from fvp.bisect import bisect
 from fvp.verify import TosaOracle, seeded_inputs, verify
 from npu.config import NpuConfig, from_config_word
 from npu.container import VelaBin, parse_velabin
@@ -21,7 +22,10 @@ from npu.operation import Operation
 from npu.stream import encode_all, parse
 from npu.walk import walk
 from npu.writer import last_writer
-from report import pte
+from report import pte, vela_debug
+
+LAST_CONVOLUTION = {"tosa_rescale_default_1", "tosa_transpose_default_1"}
+"""Its result: a U85 stores it transposed, with no tensor between."""
 
 MODELS = Path(__file__).parents[3] / "shared" / "data" / "tflite"
 
@@ -110,6 +114,53 @@ def _writes(vela: VelaBin, offset: int, address: int, *, inclusive: bool, after:
     return values[0] == values[1]
 
 
+def queue_of(compiled: Path, target: str) -> dict:
+    folder = compiled / f"two_conv_arm_delegate_{target}_artifacts" / "delegate_0"
+    return vela_debug.read(folder / "output" / "out_debug.xml")
+
+
+def test_every_tensor_of_the_graph_is_equal_in_memory(
+    network: tuple[VelaBin, TosaOracle], compiled: Path
+) -> None:
+    vela, oracle = network
+    graph = compiled / "two_conv_arm_delegate_ethos-u85-256_artifacts" / "delegate_0" / "out.tosa"
+    layers = bisect(
+        vela, graph.read_bytes(), seeded_inputs(oracle.inputs, 0), queue_of(compiled, _config(vela).name)
+    )
+    compared = [layer.tensor for layer in layers if not layer.reason]
+    assert set(compared) >= LAST_CONVOLUTION & {layer.tensor for layer in layers} and len(compared) >= 2
+    assert all(layer.difference is None for layer in layers)
+
+
+def test_bisection_names_the_first_layer_that_departs(
+    network: tuple[VelaBin, TosaOracle], compiled: Path
+) -> None:
+    vela, oracle = network
+    damaged = bytearray(vela.weight_data)
+    damaged[_last_scale(vela)] ^= 0x55
+    changed = dataclasses.replace(vela, weight_data=bytes(damaged))
+    graph = compiled / "two_conv_arm_delegate_ethos-u85-256_artifacts" / "delegate_0" / "out.tosa"
+    queue = queue_of(compiled, _config(vela).name)
+    layers = bisect(changed, graph.read_bytes(), seeded_inputs(oracle.inputs, 0), queue)
+    first = next(layer for layer in layers if layer.difference)
+    assert first.source == "Conv2D" and first.tensor in LAST_CONVOLUTION
+
+
+@pytest.mark.parametrize("words", [["--bisect"], ["--json", "--bisect"], []])
+def test_a_program_is_compared_by_delegate(
+    compiled: Path, capsys: pytest.CaptureFixture, words: list[str]
+) -> None:
+    program = compiled / "two_conv_arm_delegate_ethos-u65-512.pte"
+    assert main(["verify", str(program), "--count", "1", *words]) == 0
+    text = capsys.readouterr().out
+    if "--json" in words:
+        (found,) = json.loads(text)["networks"]
+        assert found["result"] == "exact" and any(layer["text"] == "equal" for layer in found["layers"])
+    else:
+        assert "delegate 0: ethos-u65-512 against tosa_reference_model: 1 sets" in text
+        assert ("tosa_transpose_default_1" in text) == ("--bisect" in words)
+
+
 @pytest.mark.parametrize("words", [["--count", "2"], ["--count", "1", "--json"]])
 def test_the_command_compiles_executes_and_compares(
     compiled: Path, capsys: pytest.CaptureFixture, words: list[str]
@@ -118,7 +169,7 @@ def test_the_command_compiles_executes_and_compares(
     assert main(["verify", str(graph), "-t", "ethos-u55-128", *words]) == 0
     text = capsys.readouterr().out
     if "--json" in words:
-        assert json.loads(text)["result"] == "exact"
+        assert [n["result"] for n in json.loads(text)["networks"]] == ["exact"]
     else:
         assert "ethos-u55-128 against tosa_reference_model: 2 sets" in text and "verify: exact" in text
 
@@ -129,6 +180,7 @@ def test_the_command_compiles_executes_and_compares(
         (["absent.tosa"], 2, "no such file"),
         (["model.onnx"], 2, "no reference for .onnx files"),
         (["README.md"], 2, "no reference for .md files"),
+        (["tests/data/ds_cnn_u85_256.pte"], 2, "no compile report"),
         (["absent.npz", "--reference", "absent.tosa"], 2, "no such file"),
     ],
 )
