@@ -80,11 +80,14 @@ def test_outputs_equal_pytorch(stem: str, runner: str) -> None:
 
 @needs_platform
 @each_runner
-def test_counters_that_nobody_counts_are_none_and_never_zero(runner: str) -> None:
+def test_counters_are_simulated_and_what_nobody_counts_is_none(runner: str) -> None:
     outcome = VirtualCorstone().run(job("mixed_u85_256", runner=runner)[0])
-    names = {"npu_active", "npu_idle", "npu_total", "sram_rd_data_beat_received", "ext_wr_data_beat_written"}
-    assert names <= set(outcome.counters)
-    assert set(outcome.counters.values()) == {None} and outcome.counters_note
+    counters = dict(outcome.counters)
+    assert counters["npu_active"] and counters["npu_total"] == counters["npu_active"]
+    assert counters["sram_rd_data_beat_received"] or counters["ext_rd_data_beat_received"]
+    # Our runner reads the event that the NPU model does not count; Arm's firmware subtracts two that it does.
+    assert counters["npu_idle"] == {"ours": None, "mlek": 0}[runner]
+    assert bool(outcome.counters_note) == (runner == "ours")
 
 
 @needs_platform
