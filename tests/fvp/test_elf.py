@@ -123,3 +123,11 @@ def test_addresses_are_described_by_symbol() -> None:
     assert image.describe(0x1000) == "0x00001000 (main)"
     assert image.describe(0x1FFE) == "0x00001ffe (main+0xffe)"
     assert image.describe(0x10) == "0x00000010" and image.describe(0x9000_0000) == "0x90000000"
+
+
+def test_a_cache_that_is_off_is_no_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv(tools.CACHE_VARIABLE, "off")
+    assert tools.cache_dir() == tmp_path / ".cache" / "armdeploy"
+    monkeypatch.setenv(tools.CACHE_VARIABLE, str(tmp_path / "elsewhere"))
+    assert tools.cache_dir() == tmp_path / "elsewhere"
