@@ -27,7 +27,8 @@ def tools_dir() -> Path:
 def cache_dir() -> Path:
     """The folder for files that can be made again: ``$ARMDEPLOY_CACHE``, else ``~/.cache/armdeploy``.
 
-    ``off``, which switches the cache of decoded weights off, is no folder: prepared images have to be somewhere.
+    ``off``, which switches the cache of decoded weights off, is no folder: prepared images have to be
+    somewhere.
     """
     chosen = os.environ.get(CACHE_VARIABLE)
     return Path(chosen) if chosen and chosen != "off" else Path.home() / ".cache" / "armdeploy"
