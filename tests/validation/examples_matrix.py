@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every bundled example on every NPU configuration: compiled by `aot`, its delegates compared bit for bit.
 
-    python tests/validation/examples_matrix.py [MODEL ...]
+    python tests/validation/examples_matrix.py [--dtype int8|a16w8] [MODEL ...]
 
-prints the table of docs/validation.md: partitions, operators left on the CPU, and how many delegates equal
-`tosa_reference_model` on random full-range inputs.
+takes both types unless told, and prints the table of docs/validation.md: partitions, operators left on the
+CPU, and how many delegates equal `tosa_reference_model` on random full-range inputs.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 
 from aot import compile as aot_compile
 from aot.models import example_names
+from aot.options import Dtype, parse_dtype
 from fvp import tosa
 from fvp.compare import first_difference
 from npu.config import CONFIGS, npu_config
@@ -29,6 +30,7 @@ from report import compile_report, pte
 from report.tables import table
 
 SEEDS = (1, 2)
+RESULT = "delegates vs TOSA"
 
 
 @dataclass(frozen=True)
@@ -36,21 +38,25 @@ class Case:
     """One example on one target: what stayed on the CPU, and what differs (empty: all delegates exact)."""
 
     model: str
+    dtype: str
     target: str
     delegates: int
     cpu_ops: tuple[str, ...]
     differences: tuple[str, ...]
 
 
-def cases(model: str, folder: Path, targets: Sequence[str] = tuple(CONFIGS)) -> Iterator[Case]:
+def cases(
+    model: str, folder: Path, targets: Sequence[str] = tuple(CONFIGS), dtype: Dtype = Dtype.INT8
+) -> Iterator[Case]:
     """Compile `model` for `targets` in one go and compare each delegate on each seed."""
     parser = argparse.ArgumentParser()
     aot_compile.add_arguments(parser)
-    arguments = parser.parse_args(["-m", model, "-t", ",".join(targets), "-o", str(folder)])
+    words = ["-m", model, "--dtype", dtype.value, "-t", ",".join(targets), "-o", str(folder)]
+    arguments = parser.parse_args(words)
     for program, report in aot_compile.compile_models(arguments):
         cpu_ops = tuple(op["op"] for op in report["cpu_ops"])
         found = tuple(_differences(program))
-        yield Case(model, report["target"], len(report["delegates"]), cpu_ops, found)
+        yield Case(model, dtype.value, report["target"], len(report["delegates"]), cpu_ops, found)
 
 
 def _differences(path: Path) -> Iterator[str]:
@@ -74,26 +80,35 @@ def _full_range(rng: np.random.Generator, kind: tosa.TensorType) -> np.ndarray:
     return rng.integers(info.min, info.max, kind.shape, dtype=kind.dtype, endpoint=True)
 
 
-def main(models: Sequence[str]) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; exit code 5 when anything differs."""
-    rows, bad = [], 0
-    for model in models or example_names():
-        with tempfile.TemporaryDirectory() as folder:
-            for case in cases(model, Path(folder)):
-                bad += bool(case.differences)
-                rows.append(
-                    {
-                        "model": case.model,
-                        "target": case.target,
-                        "delegates": case.delegates,
-                        "on the CPU": len(case.cpu_ops),
-                        "delegates vs TOSA": case.differences[0] if case.differences else "exact",
-                    }
-                )
-                print(rows[-1], file=sys.stderr, flush=True)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="default: all")
+    parser.add_argument("--dtype", type=parse_dtype, action="append", help="default: all")
+    arguments = parser.parse_args(argv)
+    rows = []
+    for model in arguments.models or example_names():
+        for dtype in arguments.dtype or Dtype:
+            with tempfile.TemporaryDirectory() as folder:
+                for case in cases(model, Path(folder), dtype=dtype):
+                    rows.append(_row(case))
+                    print(rows[-1], file=sys.stderr, flush=True)
     print(table(rows))
-    return 5 if bad else 0
+    return 0 if all(row[RESULT] == "exact" for row in rows) else 5
+
+
+def _row(case: Case) -> dict[str, object]:
+    return {
+        "model": case.model,
+        "dtype": case.dtype,
+        "target": case.target,
+        "delegates": case.delegates,
+        "on the CPU": len(case.cpu_ops),
+        RESULT: case.differences[0] if case.differences else "exact",
+    }
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
