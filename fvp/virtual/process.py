@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
+import errno
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,7 +24,6 @@ from report.errors import EnvironmentError_, RunFailed
 GUEST_BASE = 0x4_0000_0000
 """Host address of guest address 0 (QEMU's ``-B``): above everything else QEMU maps, below 2**47."""
 
-_PR_SET_PDEATHSIG = 1
 _PAUSE = 0.001
 """Seconds between two looks at a process; QEMU needs about 50 ms to open its port."""
 
@@ -34,27 +34,33 @@ _LONGEST_SOCKET_PARENT = 80
 _LAST_WORDS_WAIT = 0.5
 """Seconds a process that has closed its debugger port gets to end by itself."""
 
-_libc = ctypes.CDLL(None, use_errno=True)
+_DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
+"""Prefix of a command that is to be killed when the thread that started it goes, however it goes.
 
-
-def _die_with_parent() -> None:
-    """In the child: be killed when the thread that started it goes, however it goes."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+A program of util-linux and no ``preexec_fn``: that would make Python fork, which copies the page tables of
+everything that torch has loaded (tens of milliseconds).
+"""
 
 
 def start(command: Sequence[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
     """Start a program in a session of its own, its standard output and error going to `output`.
 
     Raises:
+        EnvironmentError_: `_DIE_WITH_PARENT` is not installed.
         OSError: it cannot be started.
     """
+    if shutil.which(_DIE_WITH_PARENT[0]) is None:
+        raise EnvironmentError_(f"no {_DIE_WITH_PARENT[0]}", hint="install the package util-linux")
+    if shutil.which(command[0]) is None:
+        missing = not os.path.exists(command[0])
+        number = errno.ENOENT if missing else errno.EACCES
+        raise OSError(number, os.strerror(number), command[0])
     return subprocess.Popen(
-        command,
+        [*_DIE_WITH_PARENT, *command],
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=output,
         start_new_session=True,
-        preexec_fn=_die_with_parent,
     )
 
 

@@ -69,7 +69,7 @@ def test_text_file(tmp_path: Path) -> None:
     with pytest.raises(RunFailed, match=r"cannot start .*notes.txt: Permission denied"):
         start(path, tmp_path)
     path.chmod(0o755)
-    with pytest.raises(RunFailed, match=r"cannot start .*: Exec format error"):
+    with pytest.raises(RunFailed, match=r"did not start: .*notes.txt ended with exit status 127"):
         start(path, tmp_path)
 
 
