@@ -10,9 +10,12 @@ K5  U85      AVG_POOL2D of several images by sums: Vela places an image's sums b
 K6  U85      MATMUL and per-channel RESCALE: only channel 0's scale reaches the stream
 K7  U55/U65  bias of a 16-bit convolution beyond 40 bits: Vela cuts it to 40
 K8  U55/U65  REDUCE_SUM over the width of several images, RESCALE and CLAMP: Vela gives the operation the
-             clamp's shape, several channels deep, which a sum over depth cannot have
+             clamp's shape: several channels deep, which a sum over depth cannot have, and as wide as one
+             column, so that the rest of the input is never read, whatever an NPU makes of the depth
 K9  U65-512  CONV3D with a window that lies in the padding alone: Vela makes the bias's scale stream for the
-             first of the two cores only
+             first of the two cores only, and tells the second one length 0. SCALE1_BASE is what an earlier
+             operation left. Reading there gives the right bias if the convolution of the other slices came
+             before (padding behind), another channel's if not (padding in front)
 
 A rule looks at the graph and at the wrong values; a test's name plays no part.
 """

@@ -7,15 +7,19 @@ element more, which no rule may excuse.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from npu.container import load_raw_npz
+from npu.stream import parse
 from tests.conformance import cases, compose
 from tests.conformance.cases import Case, judge
 from tests.conformance.sets import Maker
+from tests.conformance.tosa_graph import Graph
 
 CONTROLS = {
     "K1": ("A/arithmetic_right_shift/arithmetic_right_shift_4x1_i32_roundFalse", "ethos-u55-128"),
@@ -67,6 +71,23 @@ def test_composites_that_show_a_fault(
     folder = make(maker, tmp_path / "test")
     assert folder is not None
     assert judge(Case(folder), folder.name, "", npu, tmp_path / "compiled").known == known
+
+
+def test_padding_in_front_leaves_the_second_core_no_bias_at_all(maker: Maker, tmp_path: Path) -> None:
+    """Nothing has set SCALE1_BASE then, so a model that reads on there in K9 would be right by accident."""
+    source = maker.folder(CONTROLS["K9"][0])
+    assert source is not None
+    folder = shutil.copytree(source, tmp_path / "test", ignore=shutil.ignore_patterns("ref-*"))
+    graph = Graph(folder / "test.tosa")
+    (convolution,) = graph.operators("CONV3D")
+    convolution["attribute"]["pad"] = [1, 0, 0, 0, 0, 0]
+    graph.save(folder / "test.tosa")
+    verdict = judge(Case(folder), "", "", "ethos-u65-512", tmp_path / "compiled")
+    assert (verdict.status, verdict.known) == ("error", "K9")
+    stream = parse(load_raw_npz(tmp_path / "compiled" / "test_vela.npz").cmd_data)
+    names = [command.name for command in stream.commands]
+    assert "SCALE1_BASE" not in names[: names.index("OP_POOL")]
+    assert "SCALE1_BASE" in names[names.index("OP_POOL") :]
 
 
 @pytest.mark.parametrize("known", ["K1", "K3", "K4"])
