@@ -72,7 +72,8 @@ install_python_packages() {
         return
     fi
     say "installing the Python packages into $VENV (about 2 GB, some minutes)"
-    $VENV/bin/python -m pip install --quiet --disable-pip-version-check -e ".$EXTRA" ||
+    # --no-compile: Python compiles the modules that are used, on first use; compiling all takes longer than unpacking
+    $VENV/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -e ".$EXTRA" ||
         die "pip could not install the packages; the lines above say which"
     printf '%s' "$want" >$stamp
 }
@@ -200,10 +201,18 @@ install_fvps() {
     install_fvp 320
 }
 
+install_beside_venv() { # what does not wait for .venv
+    [ $WITH_TOOLCHAIN = 0 ] || install_toolchain
+    [ $WITH_QEMU = 0 ] || install_qemu
+    [ $WITH_LITERT = 0 ] || install_litert
+}
+
 [ $WITH_FVPS = 0 ] || install_fvps
+install_beside_venv &
+beside=$!
+trap 'kill $beside 2>/dev/null || true' EXIT
 install_python_packages
-[ $WITH_QEMU = 0 ] || install_qemu
 [ $WITH_FIRMWARE = 0 ] || install_firmware
-[ $WITH_TOOLCHAIN = 0 ] || install_toolchain
-[ $WITH_LITERT = 0 ] || install_litert
+wait $beside || exit 3 # it has said why
+trap - EXIT
 say "done; next: ./fvp/run.sh"
