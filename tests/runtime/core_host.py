@@ -120,17 +120,13 @@ def executorch_outputs(chosen: Case, times: int = 1) -> list[tuple[bytes, ...]]:
 def executorch_errors(programs: Mapping[str, bytes]) -> dict[str, int | None]:
     """What ExecuTorch's runtime says of each file: a code of core_oracle.py; None: it crashed.
 
-    The files are tried in other processes, so that one that brings the runtime down harms nobody.
+    Each file is tried in another process, so that one that brings the runtime down harms nobody.
     """
-    found: dict[str, int | None] = {}
     with tempfile.TemporaryDirectory() as name:
         for key, pte in programs.items():
             (Path(name) / key).write_bytes(pte)
-        while todo := [key for key in programs if key not in found]:
-            command = [sys.executable, str(ORACLE), *(str(Path(name) / key) for key in todo)]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-            lines = re.findall(r"^ORACLE (\S+) (\d+)$", done.stdout, re.MULTILINE)
-            found |= {key: int(code) for key, code in lines}
-            if done.returncode != 0:
-                found[todo[len(lines)]] = None
-    return found
+        command = [sys.executable, str(ORACLE), *(str(Path(name) / key) for key in programs)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    lines = re.findall(r"^ORACLE (\S+) (-?\d+)$", done.stdout, re.MULTILINE)
+    assert done.returncode == 0 and len(lines) == len(programs), done.stderr
+    return {key: None if code.startswith("-") else int(code) for key, code in lines}
