@@ -20,6 +20,8 @@ from report.errors import EnvironmentError_
 
 PROGRAM = "schema/program.fbs"
 BUNDLED_PROGRAM = "devtools/bundled_program/schema/bundled_program_schema.fbs"
+ETDUMP = "devtools/etdump/etdump_schema_flatcc.fbs"
+XNNPACK = "backends/xnnpack/serialization/schema.fbs"
 
 
 @lru_cache(maxsize=1)
@@ -38,12 +40,12 @@ def executorch_dir() -> Path:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def classes(schema: str) -> ModuleType:
     """The object-API classes (``ProgramT`` …) of one schema file of the wheel.
 
     Args:
-        schema: path of the .fbs below the wheel's folder, `PROGRAM` or `BUNDLED_PROGRAM`.
+        schema: path of the .fbs below the wheel's folder, one of the names above.
 
     Raises:
         EnvironmentError_: the wheel lacks the schema or flatc, or flatc failed.

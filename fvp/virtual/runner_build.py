@@ -141,10 +141,10 @@ def build(request: RunnerBuild) -> Path:
     if why := missing_tools():
         raise EnvironmentError_("cannot build the runner", where=NAME, why=why, hint="run ./setup.sh")
     folder = request.folder()
-    with _locked(folder):
+    with locked(folder):
         if not (folder / "build.ninja").exists():
-            _run(_configure(request, folder), folder)
-        _run(["ninja", "-C", str(folder)], folder)
+            run_step(_configure(request, folder), folder)
+        run_step(["ninja", "-C", str(folder)], folder)
     return folder / NAME
 
 
@@ -157,7 +157,7 @@ def _configure(request: RunnerBuild, folder: Path) -> list[str]:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """One build at a time in a folder, whoever asks."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -172,7 +172,7 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _run(command: Sequence[str], folder: Path) -> None:
+def run_step(command: Sequence[str], folder: Path) -> None:
     """Run one step, its text kept in the folder.
 
     Raises:
