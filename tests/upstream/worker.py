@@ -16,6 +16,7 @@ import json
 import signal
 import sys
 import time
+import typing
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -158,11 +159,14 @@ def _skip_reason(report: pytest.TestReport) -> str:
 
 
 def quicken_export() -> None:
-    """Let torch list its composite operators again only after an operator was registered.
+    """Spare torch repeated work that takes most of a small export's time and changes no result.
 
-    The list is asked for several times an export and takes half of a small export's time.
+    It lists its composite operators several times an export (here: again only after an operator was
+    registered), and for each of them evaluates the annotation ``Callable[_P, _T]``, which
+    ``collections.abc`` builds anew every time and ``typing`` looks up.
     """
     import torch
+    import torch._ops
     from torch._export import utils
     from torch.export import decomp_utils, exported_program
 
@@ -175,6 +179,7 @@ def quicken_export() -> None:
     def quick() -> Any:
         return set(listed(len(torch._C._dispatch_get_all_op_names())))
 
+    torch._ops.Callable = typing.Callable
     for module in (utils, decomp_utils, exported_program):
         if hasattr(module, "_collect_all_valid_cia_ops"):
             module._collect_all_valid_cia_ops = quick  # type: ignore[attr-defined]
