@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -24,6 +25,18 @@ BRICK = 16
 MAX_ELEMENTS = 1 << 25
 
 _Slices = tuple[slice, slice, slice]
+
+
+@dataclass(frozen=True)
+class _Span:
+    """A strided array over `size` bytes from `low` on, which starts `offset` in; `place` is in [h, w, c]."""
+
+    place: _Slices
+    low: int
+    size: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
 
 
 @dataclass(frozen=True)
@@ -110,35 +123,39 @@ class FeatureMap:
         Raises:
             BusError: some element is outside the region.
         """
+        access = memory.window if store else memory.read
+        for span in self._spans:
+            data = access(self.region, span.low, span.size)
+            yield span.place, np.ndarray(span.shape, self.dtype, data, span.offset, span.strides)
+
+    @cached_property
+    def _spans(self) -> tuple[_Span, ...]:
+        return tuple(self._each_span())
+
+    def _each_span(self) -> Iterator[_Span]:
         depth, size = self.shape[2], self.dtype.itemsize
-        shape: tuple[int, ...]
-        strides: tuple[int, ...]
         for base, (top, bottom), (left, right) in self._tiles():
             rows, columns = bottom - top, right - left
             place = slice(top, bottom), slice(left, right)
             if self.layout is Layout.NHWC:
-                shape, strides = (rows, columns, depth), (self.stride_y, self.stride_x, size)
-                yield (*place, slice(0, depth)), self._view(memory, store, base, shape, strides)
+                strides = self.stride_y, self.stride_x, size
+                yield self._span((*place, slice(0, depth)), base, (rows, columns, depth), strides)
                 continue
             bricks, rest = divmod(depth, BRICK)
-            pixel = BRICK * size
+            pixel, whole = BRICK * size, bricks * BRICK
             if bricks:
-                shape = rows, columns, bricks, BRICK
-                strides = self.stride_y, pixel, self.stride_c, size
-                yield (*place, slice(0, bricks * BRICK)), self._view(memory, store, base, shape, strides)
+                bricked = self.stride_y, pixel, self.stride_c, size
+                yield self._span((*place, slice(0, whole)), base, (rows, columns, bricks, BRICK), bricked)
             if rest:
                 base += bricks * self.stride_c
-                shape, strides = (rows, columns, rest), (self.stride_y, pixel, size)
-                yield (*place, slice(bricks * BRICK, depth)), self._view(memory, store, base, shape, strides)
+                strides = self.stride_y, pixel, size
+                yield self._span((*place, slice(whole, depth)), base, (rows, columns, rest), strides)
 
-    def _view(
-        self, memory: Memory, store: bool, base: int, shape: tuple[int, ...], strides: tuple[int, ...]
-    ) -> np.ndarray:
+    def _span(self, place: _Slices, base: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> _Span:
         reach = [(count - 1) * stride for count, stride in zip(shape, strides, strict=True)]
         low = base + sum(min(0, step) for step in reach)
         high = base + sum(max(0, step) for step in reach) + self.dtype.itemsize
-        span = (memory.window if store else memory.read)(self.region, low, high - low)
-        return np.ndarray(shape, self.dtype, buffer=span, offset=base - low, strides=strides)
+        return _Span(place, low, high - low, shape, strides, base - low)
 
 
 def load(fm: FeatureMap, memory: Memory, dtype: np.dtype | type | None = None) -> np.ndarray:

@@ -8,15 +8,15 @@ Sequential: KERNEL_WAIT, DMA_WAIT and BLOCKDEP order work that the hardware over
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from npu import stream
+from npu import program
 from npu.blas import one_thread
-from npu.config import NpuConfig, from_config_word
+from npu.config import NpuConfig
 from npu.container import TensorSpec, VelaBin
 from npu.errors import ContainerError, NotModelled, NpuError, StreamError
 from npu.execution import Execution
@@ -25,6 +25,7 @@ from npu.guesses import Guess
 from npu.memory import ArrayMemory, Memory
 from npu.operation import DmaTransfer, Operation
 from npu.ops import EXECUTE
+from npu.program import Program
 from npu.state import RegisterState, dma_transfer, operation
 from npu.stream import Command
 
@@ -119,26 +120,25 @@ class Npu:
         Raises:
             NpuError: a subclass with opcode and byte offset in `cmd_data`.
         """
-        parsed = stream.parse(cmd_data)
-        built_for = from_config_word(parsed.config_word)
+        built_for, read = program.from_payload(bytes(cmd_data))
         if built_for != self.config:
             raise StreamError(
                 f"stream is built for {built_for.name}, the NPU is {self.config.name}", offset=0
             )
-        return self._execute(parsed.commands, memory, after)
+        return self._execute(read, memory, after)
 
     def run_commands(self, commands: bytes, memory: Memory) -> RunResult:
         """Run bare register commands (what QBASE and QSIZE point at); offsets count from their first byte."""
-        return self._execute(stream.decode(bytes(commands), self.config.family), memory)
+        return self._execute(program.from_commands(bytes(commands), self.config.family), memory)
 
     def _execute(
         self,
-        commands: tuple[Command, ...],
+        read: Program,
         memory: Memory,
         after: Callable[[Command], None] | None = None,
     ) -> RunResult:
         with one_thread():
-            return _Run(self.config, memory, commands, self.strict, after).to_the_end()
+            return _Run(self.config, memory, read, self.strict, after).to_the_end()
 
 
 class _Run:
@@ -148,29 +148,28 @@ class _Run:
         self,
         config: NpuConfig,
         memory: Memory,
-        commands: tuple[Command, ...],
+        read: Program,
         strict: bool,
         after: Callable[[Command], None] | None,
     ):
         self._after = after
         self._state = RegisterState(config.family)
         self._execution = Execution(config, memory, strict=strict)
-        self._commands = commands
+        self._commands, self._program = read.commands, read
         self._records: list[OpRecord] = []
         self._last: Operation | None = None
+        self._next = 0
         self._work = 0
         self._irq_mask = 0
 
     def to_the_end(self) -> RunResult:
         """Execute until STOP."""
-        position = executed = 0
-        while position < len(self._commands):
+        for executed, position in self._positions_in_order():
             command = self._commands[position]
-            executed += 1
             try:
                 if executed > len(self._commands) + MAX_REPEATED:
                     raise NotModelled(f"more than {MAX_REPEATED} commands repeated by branches")
-                position = self._step(command, position)
+                self._next = self._step(command, position)
             except NpuError as error:
                 raise error.located(opcode=command.name, offset=command.offset) from None
             if command.name == "OP_STOP":
@@ -178,6 +177,16 @@ class _Run:
                 return RunResult(tuple(self._records), executed, self._irq_mask, guesses)
         last = self._commands[-1] if self._commands else None
         raise StreamError("stream ends without STOP", offset=last.offset + last.size if last else 0)
+
+    def _positions_in_order(self) -> Iterator[tuple[int, int]]:
+        """(commands executed with this one, its index): operations alone where their registers are known."""
+        if self._program.works is not None:
+            yield from ((position + 1, position) for position in self._program.operations)
+            return
+        executed = 0
+        while self._next < len(self._commands):
+            executed += 1
+            yield executed, self._next
 
     def _step(self, command: Command, position: int) -> int:
         """Execute one command; index of the next one."""
@@ -188,7 +197,7 @@ class _Run:
         elif command.name in ("OP_STOP", "OP_IRQ"):
             self._irq_mask |= command.value("mask")
         elif command.name not in _ORDERING:
-            self._operate(command)
+            self._operate(command, position)
             if self._after is not None:
                 self._after(command)
         return position + 1
@@ -214,13 +223,11 @@ class _Run:
         self._execution.assume(Guess.BRANCH_CONDITION)
         return bool(self._execution.load(op.ofm)[0, 0, 0])
 
-    def _operate(self, command: Command) -> None:
+    def _operate(self, command: Command, position: int) -> None:
         start = time.perf_counter()
-        work: Operation | DmaTransfer
-        if command.name == "OP_DMA_START":
-            work = dma_transfer(self._state, command)
-        else:
-            work = self._last = operation(self._state, command)
+        work = self._work_of(command, position)
+        if isinstance(work, Operation):
+            self._last = work
             if work.ofm.elements > MAX_ELEMENTS:
                 raise NotModelled(f"result of {work.ofm.elements} elements (at most {MAX_ELEMENTS})")
         macs = EXECUTE[command.name](self._execution, work)
@@ -228,6 +235,12 @@ class _Run:
         self._work += macs + (work.ofm.elements if isinstance(work, Operation) else 0)
         if self._work > MAX_WORK:
             raise NotModelled(f"more than {MAX_WORK} multiply-accumulates and results")
+
+    def _work_of(self, command: Command, position: int) -> Operation | DmaTransfer:
+        if self._program.works is not None:
+            return self._program.works[position]
+        read = dma_transfer if command.name == "OP_DMA_START" else operation
+        return read(self._state, command)
 
     def _record(self, work: Operation | DmaTransfer, macs: int, seconds: float) -> OpRecord:
         command = work.command

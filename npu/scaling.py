@@ -141,9 +141,8 @@ class ChannelScales:
 
     @classmethod
     def uniform(cls, scale: Scale, channels: int = 1) -> ChannelScales:
-        """One scale for all channels, no bias."""
-        ones = np.ones(channels, np.int64)
-        return cls(0 * ones, ones * scale.multiplier, ones * scale.shift, scale.rounding, scale.double_round)
+        """One scale for all channels, no bias; arrays not to be written to, as others have them too."""
+        return _uniform(scale, channels)
 
     @cached_property
     def _content(self) -> tuple:
@@ -159,6 +158,14 @@ class ChannelScales:
     def with_bias(self, extra: np.ndarray) -> ChannelScales:
         """The same with `extra` (int64[channels]) added to the bias."""
         return replace(self, bias=self.bias + extra)
+
+
+@lru_cache(maxsize=1024)
+def _uniform(scale: Scale, channels: int) -> ChannelScales:
+    ones = np.ones(channels, np.int64)
+    return ChannelScales(
+        0 * ones, ones * scale.multiplier, ones * scale.shift, scale.rounding, scale.double_round
+    )
 
 
 class Requantiser:

@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time of the NPU model against tosa_reference_model on the same delegates and inputs, in one process.
 
-    python tests/bench/npu_speed.py [--model mobilenet_v2] [--target ethos-u85-256] [--runs 5]
+    python tests/bench/npu_speed.py [--models mobilenet_v2,unet] [--targets ethos-u85-256] [--runs 5]
 
-Prints each side's median and the ratio ours / reference, pair by pair. The first run of ours, which
-decodes the weights (no disk cache), is listed apart.
+Prints for each network both medians and the median, least and largest ratio ours / reference of the pairs,
+and the geometric mean of the median ratios. The first run of ours, which decodes the weights (no disk cache),
+is listed apart. Exit code 6 when the mean is above the limit.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 os.environ["ARMDEPLOY_CACHE"] = "off"  # before npu is imported: decoded weights must not come from disk
@@ -28,6 +31,38 @@ from npu.config import npu_config
 from npu.container import VelaBin, parse_velabin
 from npu.machine import execute
 from report import compile_report, pte
+from report.tables import table
+
+MODELS = "mobilenet_v2,resnet8,unet,transformer_encoder"
+TARGETS = "ethos-u55-128,ethos-u85-256"
+LIMIT = 0.5
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one network: `pairs` of (ours, reference), and our first run."""
+
+    model: str
+    target: str
+    first: float
+    pairs: tuple[tuple[float, float], ...]
+
+    @property
+    def ratios(self) -> list[float]:
+        """Of each pair, in ascending order."""
+        return sorted(ours / reference for ours, reference in self.pairs)
+
+    def row(self) -> dict[str, object]:
+        """For the table."""
+        low, high = self.ratios[0], self.ratios[-1]
+        return {
+            "model": self.model,
+            "target": self.target,
+            "first s": f"{self.first:.3f}",
+            "ours s": f"{statistics.median(a for a, _ in self.pairs):.4f}",
+            "reference s": f"{statistics.median(b for _, b in self.pairs):.4f}",
+            "ratio": f"{statistics.median(self.ratios):.3f} ({low:.3f} to {high:.3f})",
+        }
 
 
 def main() -> int:
@@ -35,46 +70,49 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--model", default="mobilenet_v2")
-    parser.add_argument("--target", default="ethos-u85-256")
+    parser.add_argument("--models", default=MODELS)
+    parser.add_argument("--targets", default=TARGETS)
     parser.add_argument("--runs", type=int, default=5)
     arguments = parser.parse_args()
+    timings = [
+        timing
+        for model in arguments.models.split(",")
+        for timing in _timings(model, arguments.targets.split(","), arguments.runs)
+    ]
+    mean = math.exp(statistics.fmean(math.log(statistics.median(t.ratios)) for t in timings))
+    print(table([timing.row() for timing in timings]))
+    print(f"geometric mean of the median ratios: {mean:.3f} (at most {LIMIT}); all outputs equal")
+    return 0 if mean <= LIMIT else 6
+
+
+def _timings(model: str, targets: Sequence[str], runs: int) -> Iterator[Timing]:
     with tempfile.TemporaryDirectory() as folder:
-        report = _compile(arguments.model, arguments.target, Path(folder))
-        graph = report.tosa[0].read_bytes()
-        program = pte.load(report.pte)
-    delegate = parse_velabin(program.method().delegates[0].blob, program.named_data)
-    _compare(delegate, graph, arguments)
-    return 0
+        for report in _compile(model, targets, Path(folder)):
+            program = pte.load(report.pte)
+            delegate = parse_velabin(program.method().delegates[0].blob, program.named_data)
+            yield _compare(model, report.target, delegate, report.tosa[0].read_bytes(), runs)
 
 
-def _compile(model: str, target: str, folder: Path) -> compile_report.CompileReport:
-    command = [sys.executable, "-m", "aot.compile", "-m", model, "-t", target, "-o", str(folder)]
+def _compile(model: str, targets: Sequence[str], folder: Path) -> Iterator[compile_report.CompileReport]:
+    command = [sys.executable, "-m", "aot.compile", "-m", model, "-t", ",".join(targets), "-o", str(folder)]
     subprocess.run(command, check=True, stdout=sys.stderr)
-    (path,) = folder.glob("*" + compile_report.SUFFIX)
-    report = compile_report.load(path)
-    if len(report.tosa) != 1:
-        raise SystemExit(f"{model} has {len(report.tosa)} delegates; this benchmark compares one")
-    return report
+    for path in sorted(folder.glob("*" + compile_report.SUFFIX)):
+        report = compile_report.load(path)
+        if len(report.tosa) != 1:
+            raise SystemExit(f"{model} has {len(report.tosa)} delegates; this benchmark compares one")
+        yield report
 
 
-def _compare(delegate: VelaBin, graph: bytes, arguments: argparse.Namespace) -> None:
-    config = npu_config(arguments.target)
+def _compare(model: str, target: str, delegate: VelaBin, graph: bytes, runs: int) -> Timing:
+    config = npu_config(target)
     rng = np.random.default_rng(0)
     inputs = [rng.integers(-128, 128, t.shape).astype(t.dtype) for t in tosa.signature(graph).inputs]
     ours = lambda: execute(delegate, config, inputs)  # noqa: E731
     reference = lambda: tosa.run_reference(graph, inputs)  # noqa: E731
     first, outputs = _timed(ours)
-    expected = reference()
-    if [o.tobytes() for o in outputs] != [e.tobytes() for e in expected]:
+    if [o.tobytes() for o in outputs] != [e.tobytes() for e in reference()]:
         raise SystemExit("outputs differ: a time for a wrong result is worth nothing")
-    pairs = [(_timed(ours)[0], _timed(reference)[0]) for _ in range(arguments.runs)]
-    ratios = sorted(a / b for a, b in pairs)
-    print(f"{arguments.model} on {arguments.target}, {arguments.runs} pairs, outputs equal")
-    print(f"first run of ours, weights decoded: {first:.3f} s")
-    print(f"ours                 median {statistics.median(a for a, _ in pairs):.3f} s")
-    print(f"tosa_reference_model median {statistics.median(b for _, b in pairs):.3f} s")
-    print(f"ratio median {statistics.median(ratios):.3f}, {ratios[0]:.3f} to {ratios[-1]:.3f}")
+    return Timing(model, target, first, tuple((_timed(ours)[0], _timed(reference)[0]) for _ in range(runs)))
 
 
 def _timed(call: Callable[[], list]) -> tuple[float, list]:
