@@ -10,10 +10,12 @@ PYTHON=${PYTHON:-python3}
 QEMU_SUITE=trixie-backports # the first Debian suite whose static qemu-user is 11.1 or newer
 FIRMWARE_WHEEL=mlia-ethos-u==0.1.0
 LITERT_WHEEL=ai-edge-litert==1.2.0 # later releases round FULLY_CONNECTED differently
+AARCH64_RELEASE=1.5.1 # of ExecuTorch; programs are compiled with the same
 EXTRA=""
-WITH_QEMU=1 WITH_FIRMWARE=1 WITH_TOOLCHAIN=1 WITH_FVPS=0 WITH_LITERT=0
+WITH_QEMU=1 WITH_FIRMWARE=1 WITH_TOOLCHAIN=1 WITH_FVPS=0 WITH_LITERT=0 WITH_CORTEX_A=0
 TOOLCHAIN_PACKAGES="gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib g++ cmake ninja-build
     flatbuffers-compiler libflatbuffers-dev"
+CROSS_PACKAGES="g++-aarch64-linux-gnu cmake ninja-build"
 EULA=${ARM_FVP_INSTALL_I_AGREE_TO_THE_CONTAINED_EULA:-False}
 FVP_ARCHIVE=https://developer.arm.com/-/cdn-downloads/permalink/FVPs-Corstone-IoT
 
@@ -32,6 +34,8 @@ that build the project's own firmware: arm-none-eabi-gcc, cmake, ninja, flatc.
   --disable-qemu                 do not fetch qemu-arm (then only --platform host runs)
   --disable-ethos-u-deps         do not fetch Arm's prebuilt firmware (likewise)
   --enable-litert                also make .tools/litert with LiteRT, the reference of verify for .tflite files
+  --enable-cortex-a              also install the AArch64 cross compiler (Debian package, needs root) and fetch
+                                 ExecuTorch's AArch64 libraries and qemu-aarch64, for the cortex-a targets
   --python PROGRAM               Python >= 3.10 to make .venv with (default: python3)
   --enable-fvps                  also fetch Arm's Corstone-300 and Corstone-320 FVPs from Arm (x86-64 and AArch64
                                  Linux), for --platform fvp; needs --i-agree-to-the-contained-eula
@@ -51,6 +55,7 @@ while [ $# -gt 0 ]; do
         --enable-baremetal-toolchain) WITH_TOOLCHAIN=2 ;;
         --disable-baremetal-toolchain) WITH_TOOLCHAIN=0 ;;
         --enable-litert) WITH_LITERT=1 ;;
+        --enable-cortex-a) WITH_CORTEX_A=1 ;;
         --disable-qemu) WITH_QEMU=0 ;;
         --disable-ethos-u-deps) WITH_FIRMWARE=0 ;;
         --python) shift; PYTHON=${1:?--python needs a program} ;;
@@ -157,6 +162,40 @@ install_toolchain() {
     { apt-get -qq update && DEBIAN_FRONTEND=noninteractive $line; } >/dev/null || die "apt failed: $line"
 }
 
+install_cross_toolchain() { # for executor_runner on AArch64 Linux
+    local program missing=""
+    for program in aarch64-linux-gnu-g++ cmake ninja; do
+        command -v $program >/dev/null || missing="$missing $program"
+    done
+    [ -n "$missing" ] || { say "the AArch64 cross compiler is there"; return; }
+    [ "$(id -u)" = 0 ] || die "missing:$missing; needs root: sudo apt-get install -y $CROSS_PACKAGES"
+    say "installing the AArch64 cross compiler"
+    # shellcheck disable=SC2086 # a list of packages
+    { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get install -y $CROSS_PACKAGES; } >/dev/null ||
+        die "apt failed: apt-get install -y $CROSS_PACKAGES"
+}
+
+install_qemu_aarch64() { # comes with qemu-arm, unless that is the system's own
+    [ -x "$TOOLS/qemu/qemu-aarch64" ] || fetch_qemu || die "qemu-aarch64 >= 10.1 could not be fetched from Debian's" \
+        "$QEMU_SUITE; install qemu-user >= 10.1 by hand and set ARMDEPLOY_QEMU_AARCH64"
+}
+
+install_aarch64_wheel() { # ExecuTorch's libraries and headers for AArch64 Linux, unpacked
+    local dir place=$TOOLS/executorch-aarch64 folder
+    [ -d "$place/executorch-$AARCH64_RELEASE.dist-info" ] && { say "ExecuTorch's AArch64 libraries are there"; return; }
+    say "fetching ExecuTorch's AArch64 libraries (executorch==$AARCH64_RELEASE)"
+    dir=$(mktemp -d)
+    $VENV/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+        --platform manylinux_2_28_aarch64 --python-version 3.11 --dest "$dir" "executorch==$AARCH64_RELEASE" ||
+        die "pip could not download the AArch64 wheel of executorch==$AARCH64_RELEASE"
+    $VENV/bin/python -m zipfile -e "$dir"/*.whl "$dir/wheel"
+    rm -rf "$place"
+    mkdir -p "$place/executorch"
+    for folder in include lib share; do mv "$dir/wheel/executorch/$folder" "$place/executorch/"; done
+    mv "$dir/wheel/executorch-$AARCH64_RELEASE.dist-info" "$place/"
+    rm -rf "$dir"
+}
+
 install_litert() { # in an environment of its own: it and this project pin different NumPy releases
     [ -x "$TOOLS/litert/bin/python" ] && { say "LiteRT is there"; return; }
     say "installing $LITERT_WHEEL into $TOOLS/litert"
@@ -204,6 +243,7 @@ install_fvps() {
 install_beside_venv() { # what does not wait for .venv
     [ $WITH_TOOLCHAIN = 0 ] || install_toolchain
     [ $WITH_QEMU = 0 ] || install_qemu
+    [ $WITH_CORTEX_A = 0 ] || { install_cross_toolchain && install_qemu_aarch64; }
     [ $WITH_LITERT = 0 ] || install_litert
 }
 
@@ -213,6 +253,7 @@ beside=$!
 trap 'kill $beside 2>/dev/null || true' EXIT
 install_python_packages
 [ $WITH_FIRMWARE = 0 ] || install_firmware
+[ $WITH_CORTEX_A = 0 ] || install_aarch64_wheel
 wait $beside || exit 3 # it has said why
 trap - EXIT
 say "done; next: ./fvp/run.sh"

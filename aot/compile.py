@@ -25,12 +25,14 @@ from aot._bootstrap import ensure
 if __name__ == "__main__":
     ensure(("torch", "executorch", "ethosu", "tosa_serializer", "numpy"))
 
+from aot.cortex_a import compile as cortex_a
 from aot.options import Dtype, Job, Options, parse_dtype
 from aot.targets import DEFAULT_TARGET, find_targets
 from aot.vela_config import VelaSettings, resolve_settings
 from npu.config import NpuConfig
 from report.arguments import Parser, guarded
 from report.compile_report import SCHEMA_VERSION
+from report.cortex_a import find_cpu_targets, is_cortex_a
 from report.errors import EnvironmentError_, UsageError
 from report.quiet import quiet
 
@@ -76,7 +78,7 @@ def _add_model_arguments(group: Any) -> None:
     _add(group, "--model_input", metavar="FILE.pt", help="example inputs in place of the model's own")
     _add(group, "-q", "--quantize", dest="quantize", action="store_true", default=True, help="the default")
     _add(group, "--no_quantize", dest="quantize", action="store_false", help="keep float")
-    _add(group, "--dtype", default="int8", help="int8 (default) or a16w8: 16-bit activations, 8-bit weights")
+    _add(group, "--dtype", default="int8", help="int8 (default), a16w8 (Ethos-U), fp32, fp16, int8-dynamic (Cortex-A)")
     _add(
         group,
         "--calibration_data",
@@ -93,8 +95,9 @@ def _add_target_arguments(group: Any) -> None:
         "-t",
         "--target",
         action="append",
-        metavar="NPU",
-        help=f"ethos-u55|u65|u85[-MACS], several with commas or by repeating (default {DEFAULT_TARGET})",
+        metavar="TARGET",
+        help=f"ethos-u55|u65|u85[-MACS] or cortex-a[-sme2|-sme|-neon], several with commas or by repeating "
+        f"(default {DEFAULT_TARGET})",
     )
     _add(group, "-d", "--delegate", dest="delegate", action="store_true", default=True, help="the default")
     _add(group, "--no_delegate", dest="delegate", action="store_false", help="everything on the CPU")
@@ -139,6 +142,9 @@ def compile_models(args: argparse.Namespace) -> Iterator[tuple[Path, dict[str, A
     Raises:
         ArmdeployError: with the exit code that belongs to it.
     """
+    if cpus := find_cpu_targets(args.target or []):
+        yield from cortex_a.compile_models(args, cpus, DEFAULT_MODEL, _say)
+        return
     targets = find_targets(args.target or [DEFAULT_TARGET])
     options = _options(args)
     _check_output(args.output, targets, options)
@@ -167,9 +173,10 @@ def compile_models(args: argparse.Namespace) -> Iterator[tuple[Path, dict[str, A
 
 
 def _summary(report: dict[str, Any]) -> str:
+    from aot.cortex_a import report as cortex_a_report
     from aot.summary import summary
 
-    return summary(report)
+    return cortex_a_report.summary(report) if is_cortex_a(report["target"]) else summary(report)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -5,13 +5,20 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aot import compile as aot_compile
 from aot.targets import find_targets
 from fvp.platforms import AUTO, PLATFORMS
 from fvp.virtual.run import FIRMWARES
-from report.errors import UsageError
+from report.cortex_a import find_cpu_targets
+from report.errors import ArmdeployError, UsageError
+
+if TYPE_CHECKING:
+    from fvp.inference import Request
+    from report.record import RunRecord
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,17 +61,58 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--timeout and --top must be positive")
     if arguments.pte is not None and arguments.model is not None:
         raise UsageError("--pte and --model exclude each other")
-    if arguments.json and len(find_targets(arguments.target or [])) > 1:
+    if arguments.json and len(_targets(arguments.target or [])) > 1:
         raise UsageError("--json prints one run record", hint="give one target")
     programs = [arguments.pte] if arguments.pte else (pte for pte, _ in aot_compile.compile_models(arguments))
     return max(_run_one(arguments, program) for program in programs)
 
 
+def _targets(names: list[str]) -> Sequence[object]:
+    return find_cpu_targets(names) or find_targets(names)
+
+
 def _run_one(arguments: argparse.Namespace, program: Path) -> int:
     from fvp import inference
+    from fvp.aarch64 import study
     from report import run_text
 
-    request = inference.Request(
+    request = _request(arguments, program)
+    labels = run_text.read_labels(arguments.labels or inference.labels_of(program))
+    if study.is_for_cortex_a(program, request.target):
+        return _run_cortex_a(arguments, request, labels)
+    result = inference.infer(request)
+    text = (
+        result.record.to_json()
+        if arguments.json
+        else run_text.to_text(result.record, result.outputs, labels, arguments.top)
+    )
+    return _finish(text, result.record, result.error)
+
+
+def _run_cortex_a(arguments: argparse.Namespace, request: Request, labels: list[str]) -> int:
+    from fvp.aarch64 import study
+    from report import cpu_text
+
+    result = study.infer(request)
+    text = (
+        result.record.to_json()
+        if arguments.json
+        else cpu_text.to_text(result.record, result.profiles, result.outputs, labels, arguments.top)
+    )
+    return _finish(text, result.record, result.error)
+
+
+def _finish(text: str, record: RunRecord, error: ArmdeployError | None) -> int:
+    print(text)
+    if error is not None:
+        print(f"armdeploy run: error: {error.one_line()}", file=sys.stderr)
+    return record.exit.code
+
+
+def _request(arguments: argparse.Namespace, program: Path) -> Request:
+    from fvp import inference
+
+    return inference.Request(
         pte=program,
         target=arguments.target[0] if arguments.pte and arguments.target else None,
         input_files=tuple(arguments.input),
@@ -75,14 +123,3 @@ def _run_one(arguments: argparse.Namespace, program: Path) -> int:
         verbose=arguments.verbose,
         output_dir=Path(arguments.output),
     )
-    result = inference.infer(request)
-    labels = run_text.read_labels(arguments.labels or inference.labels_of(program))
-    text = (
-        result.record.to_json()
-        if arguments.json
-        else run_text.to_text(result.record, result.outputs, labels, arguments.top)
-    )
-    print(text)
-    if result.error is not None:
-        print(f"armdeploy run: error: {result.error.one_line()}", file=sys.stderr)
-    return result.record.exit.code

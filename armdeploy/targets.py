@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import Any
 
 from aot.targets import FAMILIES
 from fvp.platforms import names_for
 from npu.config import CONFIGS
+from report.cortex_a import TARGETS
 from report.tables import table
 
 
@@ -19,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print every target with the defaults of compile and the platforms of run."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "target": config.name,
             "macs": config.macs,
@@ -30,5 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
         }
         for config in CONFIGS.values()
     ]
+    nothing = dict.fromkeys(("macs", "board", "system_config", "memory_mode"))
+    rows += [{"target": name, **nothing, "platforms": names_for(name)} for name in TARGETS]
     print(json.dumps(rows, indent=2) if arguments.json else table(rows))
     return 0

@@ -15,6 +15,7 @@ from importlib import metadata
 
 from packaging.requirements import Requirement
 
+from fvp.aarch64 import tools as aarch64
 from fvp.arm import programs
 from fvp.virtual import runner_build, tools
 from npu.config import Family
@@ -46,7 +47,7 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Look at this machine; never raises for something missing."""
-    return [*_packages(), _qemu(), *map(_firmware, _FIRMWARE), *map(_fvp, Family), *_optional()]
+    return [*_packages(), _qemu(), *map(_firmware, _FIRMWARE), *map(_fvp, Family), *_cortex_a(), *_optional()]
 
 
 def exit_code(findings: Sequence[Finding]) -> int:
@@ -130,6 +131,22 @@ def _fvp(family: Family) -> Finding:
         f"run --platform fvp for {npu} (run --platform virtual remains)",
         f"{_SETUP} --enable-fvps, or set {programs.ROOT_VARIABLE}",
     )
+
+
+def _cortex_a() -> Iterator[Finding]:
+    """What the Cortex-A platforms need: an emulator with SME2, a cross compiler, libraries to link with."""
+    disables = "run --target cortex-a (compile remains)"
+    try:
+        _, version = aarch64.require_qemu()
+        status = OK
+    except ArmdeployError as error:
+        version, status = None, MISSING if aarch64.find_qemu() is None else f"unusable ({error.what})"
+    get = f"{aarch64.SETUP}, or set {aarch64.QEMU_VARIABLE} to QEMU >= 10.1"
+    yield Finding("qemu-aarch64", status, version, False, disables, get)
+    yield _program(aarch64.COMPILER, disables, f"{aarch64.SETUP}, or apt-get install g++-aarch64-linux-gnu")
+    version = aarch64.wheel_version()
+    status = MISSING if version is None else OK if version == aarch64.EXECUTORCH else WRONG
+    yield Finding("executorch for AArch64", status, version, False, disables, aarch64.SETUP)
 
 
 def _optional() -> Iterator[Finding]:

@@ -26,7 +26,7 @@ from npu.config import NpuConfig, from_config_word, npu_config
 from npu.container import parse_velabin
 from npu.errors import NpuError
 from npu.stream import parse
-from report import compile_report, pte
+from report import compile_report, pte, xnnpack
 from report.compile_report import CompileReport
 from report.errors import ArmdeployError, OutputMismatch, PlatformTimeout, RunFailed, UsageError
 from report.record import Check, Exit, Metric, Op, RunRecord, Tensor
@@ -235,10 +235,10 @@ def _result(
     seconds: Mapping[str, float],
 ) -> Result:
     outputs = outcome.outputs if outcome is not None else ()
-    files = _write_outputs(plan.request.output_dir, outputs)
+    files = write_outputs(plan.request.output_dir, outputs)
     method = plan.method
     record = RunRecord(
-        status=_status(error),
+        status=status_of(error),
         exit=Exit(error.exit_code, error.one_line()) if error else Exit(0),
         target=_target_record(plan, outcome),
         platform={"kind": plan.platform.name, **(outcome.provenance if outcome else {})},
@@ -246,7 +246,7 @@ def _result(
         outputs=_tensor_records(plan.report, "outputs", outputs, files),
         checks=checks,
         metrics=_metrics(plan, outcome),
-        ops=tuple(_op(i, instruction, method) for i, instruction in enumerate(method.instructions)),
+        ops=tuple(op_record(i, instruction, method) for i, instruction in enumerate(method.instructions)),
         memory={"planned_bytes": list(method.planned_bytes), **_compiled(plan, "memory", {})},
         warnings=(
             *plan.warnings,
@@ -254,7 +254,7 @@ def _result(
             *_compiled(plan, "warnings", []),
         ),
         provenance={
-            "pte": {"path": str(plan.request.pte), "sha256": _sha256(plan.request.pte.read_bytes())},
+            "pte": {"path": str(plan.request.pte), "sha256": sha256_of(plan.request.pte.read_bytes())},
             "input_source": plan.input_source,
             "host_seconds": {**seconds, "npu_model": outcome.npu_seconds if outcome else None},
             "tools": _compiled(plan, "tools", {}),
@@ -263,7 +263,8 @@ def _result(
     return Result(record, outputs, outcome.log if outcome is not None else error.log if error else "", error)
 
 
-def _status(error: ArmdeployError | None) -> str:
+def status_of(error: ArmdeployError | None) -> str:
+    """The record's `status` for a run that ended with `error`."""
     if error is None:
         return "ok"
     if isinstance(error, OutputMismatch):
@@ -295,12 +296,13 @@ def _tensor_records(
         [t["name"] for t in report.data[side]] if report else [f"{side[:-1]}-{i}" for i in range(len(arrays))]
     )
     return tuple(
-        Tensor(name, array.shape, str(array.dtype), _sha256(array.tobytes()), str(path) if path else None)
+        Tensor(name, array.shape, str(array.dtype), sha256_of(array.tobytes()), str(path) if path else None)
         for name, array, path in zip(names, arrays, files, strict=False)
     )
 
 
-def _write_outputs(folder: Path | None, outputs: Sequence[np.ndarray]) -> list[Path | None]:
+def write_outputs(folder: Path | None, outputs: Sequence[np.ndarray]) -> list[Path | None]:
+    """Write ``out-0.bin`` … into `folder`; their paths, or None for each when there is no folder."""
     if folder is None:
         return [None] * len(outputs)
     folder.mkdir(parents=True, exist_ok=True)
@@ -345,13 +347,16 @@ def _estimates(plan: _Plan) -> tuple[Metric, ...]:
     )
 
 
-def _op(number: int, instruction: pte.Instruction, method: pte.Method) -> Op:
+def op_record(number: int, instruction: pte.Instruction, method: pte.Method) -> Op:
+    """One instruction of a program; XNNPACK's delegates compute on the CPU."""
     if isinstance(instruction, pte.DelegateCall):
-        return Op(number, method.delegates[instruction.delegate].backend, "delegate", "npu")
+        backend = method.delegates[instruction.delegate].backend
+        return Op(number, backend, "delegate", "cpu" if backend == xnnpack.BACKEND else "npu")
     if isinstance(instruction, pte.KernelCall):
         return Op(number, instruction.operator, "kernel", "cpu")
     return Op(number, type(instruction).__name__, "control", "cpu")
 
 
-def _sha256(data: bytes) -> str:
+def sha256_of(data: bytes) -> str:
+    """SHA-256 in hexadecimal."""
     return hashlib.sha256(data).hexdigest()

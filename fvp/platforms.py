@@ -3,20 +3,23 @@
 
 from __future__ import annotations
 
+from fvp.aarch64.platform import Aarch64Emulated, Aarch64Native
 from fvp.arm.platform import ArmFvp
 from fvp.host.platform import HostPlatform
 from fvp.platform import Platform
 from fvp.virtual.run import VirtualCorstone
 from report.errors import EnvironmentError_, UsageError
 
-PLATFORMS: dict[str, type[Platform]] = {p.name: p for p in (ArmFvp, VirtualCorstone, HostPlatform)}
+_ALL: tuple[type[Platform], ...] = (ArmFvp, VirtualCorstone, HostPlatform, Aarch64Native, Aarch64Emulated)
+
+PLATFORMS: dict[str, type[Platform]] = {platform.name: platform for platform in _ALL}
 """By name, in the order of preference of ``--platform auto``."""
 
 AUTO = "auto"
 
 
 def choose(name: str, target: str, runner: str | None = None) -> tuple[Platform, str]:
-    """The platform called `name` for the NPU configuration `target`, and a warning or "".
+    """The platform called `name` for `target`, and a warning or "".
 
     Args:
         runner: the firmware that is to run; None takes the platform's default.
@@ -32,7 +35,7 @@ def choose(name: str, target: str, runner: str | None = None) -> tuple[Platform,
             f"unknown platform {name!r}", where="--platform", hint=f"known: {AUTO}, {', '.join(PLATFORMS)}"
         )
     reasons: list[str] = []
-    for candidate in PLATFORMS.values() if name == AUTO else [PLATFORMS[name]]:
+    for candidate in map(PLATFORMS.__getitem__, names_for(target) if name == AUTO else [name]):
         reason = candidate.available_for(target, runner)
         if reason is None:
             return candidate(), "; ".join(reasons)

@@ -2,9 +2,10 @@
 """Operator categories of a CPU profile: one table over the identity of an executed operator.
 
 The identity is the operator's own name, whole: for XNNPACK ("Convolution (NHWC, PF32) IGEMM #1") what
-stands before the parenthesis, compared for equality, never searched for a part. A 1x1 convolution that XNNPACK executes as
-"Fully Connected" is a GEMM here, as it is there. What is not in the table is `OTHER`: pooling, softmax,
-reductions and resizing inside a delegate, every operator outside of one, and the framework between operators.
+stands before the parenthesis, compared for equality, never searched for a part. A 1x1 convolution that
+XNNPACK executes as "Fully Connected" is a GEMM here, as it is there. What is not in the table is `OTHER`:
+pooling, softmax, reductions and resizing inside a delegate, every operator outside of one, and the framework
+between operators.
 
 The five categories are those of Arm's published study of SqueezeSAM with SME2.
 """

@@ -22,7 +22,8 @@ class CompileReport:
     """The parts that a run needs; `data` is the whole document, paths here are resolved.
 
     Attributes:
-        tosa: the TOSA graph that Vela got, by delegate.
+        tosa: the TOSA graph that Vela got, by delegate; empty for a Cortex-A.
+        reference: for a Cortex-A, the exported program before lowering (.pt2).
         example_inputs: the model's example input, one .npy file for each input; empty when not kept.
     """
 
@@ -34,6 +35,7 @@ class CompileReport:
     labels: Path | None
     preprocessing: ImagePreprocessing | None
     example_inputs: tuple[Path, ...]
+    reference: Path | None = None
 
 
 def path_for(pte: Path) -> Path:
@@ -83,7 +85,8 @@ def _from_json(data: Mapping[str, Any], path: Path) -> CompileReport:
         path=path,
         pte=folder / data["pte"]["path"],
         target=data["target"],
-        tosa=tuple(folder / delegate["tosa"] for delegate in data["delegates"]),
+        tosa=tuple(folder / delegate["tosa"] for delegate in data["delegates"] if "tosa" in delegate),
+        reference=folder / data["reference"] if "reference" in data else None,
         labels=folder / data["labels"] if data["labels"] else None,
         preprocessing=ImagePreprocessing.from_json(preprocessing) if preprocessing else None,
         example_inputs=tuple(folder / i["example"] for i in data["inputs"] if i.get("example")),

@@ -27,7 +27,7 @@ class OperatorCost:
         delegated: whether a delegate executed it.
         cost: in the profile's unit.
         classes: instructions by class; empty where they are not known.
-        kernels: executed functions with their instructions, the most first; only named ones.
+        kernels: KleidiAI's functions that it executed with their instructions, those that multiply first.
     """
 
     name: str

@@ -87,7 +87,10 @@ class Exit:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """Everything that one run produced. `status` is ok, failed, wrong_output or timeout."""
+    """Everything that one run produced. `status` is ok, failed, wrong_output or timeout.
+
+    `profile` is what a CPU's operators cost, by mode; empty where no CPU was profiled.
+    """
 
     status: str
     exit: Exit
@@ -99,6 +102,7 @@ class RunRecord:
     metrics: tuple[Metric, ...] = ()
     ops: tuple[Op, ...] = ()
     memory: Mapping[str, Any] = field(default_factory=dict)
+    profile: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)

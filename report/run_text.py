@@ -19,14 +19,14 @@ def to_text(record: RunRecord, outputs: Sequence[np.ndarray], labels: Sequence[s
     target = record.target
     lines = [
         f"{target['model']} on {target['npu']}, {target['system_config']}, {target['memory_mode']}",
-        _line("platform", _platform(record)),
-        *(_line("input", f"{_tensor(t)}: {record.provenance['input_source']}") for t in record.inputs),
+        line("platform", _platform(record)),
+        *(line("input", f"{tensor_text(t)}: {record.provenance['input_source']}") for t in record.inputs),
     ]
     for tensor, array in zip(record.outputs, outputs, strict=True):
-        lines += [_line("output", _tensor(tensor)), *_values(array, labels, top)]
+        lines += [line("output", tensor_text(tensor)), *values_lines(array, labels, top)]
     lines += _metrics(record.metrics)
-    lines += _checks(record.checks)
-    lines += [_line("warning", warning) for warning in record.warnings]
+    lines += checks_lines(record.checks)
+    lines += [line("warning", warning) for warning in record.warnings]
     return "\n".join([*lines, verdict(record)])
 
 
@@ -38,7 +38,8 @@ def verdict(record: RunRecord) -> str:
     return "output check: " + ("exact" if all(c.detail.startswith("exact") for c in passed) else "close")
 
 
-def _line(key: str, text: str) -> str:
+def line(key: str, text: str) -> str:
+    """``key        text``."""
     return f"{key:<10} {text}"
 
 
@@ -47,17 +48,19 @@ def _platform(record: RunRecord) -> str:
     return f"{record.platform['kind']}{': ' if details else ''}{details}"
 
 
-def _tensor(tensor: Tensor) -> str:
+def tensor_text(tensor: Tensor) -> str:
+    """``name dtype[shape]``."""
     return f"{tensor.name} {tensor.dtype}{list(tensor.shape)}"
 
 
-def _values(array: np.ndarray, labels: Sequence[str], top: int) -> list[str]:
+def values_lines(array: np.ndarray, labels: Sequence[str], top: int) -> list[str]:
+    """The `top` classes of an output that `labels` fit, else its first elements."""
     flat = array.reshape(-1)
     if labels and flat.size == len(labels):
         best = np.argsort(flat, kind="stable")[::-1][:top]
-        return [_line("", f"{rank}. {labels[i]:<16} {flat[i]:.6g}") for rank, i in enumerate(best, start=1)]
+        return [line("", f"{rank}. {labels[i]:<16} {flat[i]:.6g}") for rank, i in enumerate(best, start=1)]
     shown = " ".join(f"{value:.6g}" for value in flat[:_PREVIEW])
-    return [_line("", f"{shown}{' …' if flat.size > _PREVIEW else ''}")]
+    return [line("", f"{shown}{' …' if flat.size > _PREVIEW else ''}")]
 
 
 def _metrics(metrics: Sequence[Metric]) -> list[str]:
@@ -70,16 +73,16 @@ def _metrics(metrics: Sequence[Metric]) -> list[str]:
         known = ", ".join(f"{m.name} {m.value:,} {m.unit}" for m in values if m.value is not None)
         absent = ", ".join(m.name for m in values if m.value is None)
         text = known or f"n/a: {absent}"
-        lines.append(_line(nature, f"{text} ({source}{': ' if note else ''}{note})"))
+        lines.append(line(nature, f"{text} ({source}{': ' if note else ''}{note})"))
     return lines
 
 
-def _checks(checks: Sequence[Check]) -> list[str]:
+def checks_lines(checks: Sequence[Check]) -> list[str]:
     """Evidence that passed in one line, everything else in a line of its own."""
     passed = [c.name for c in checks if c.kind == "evidence" and c.result == "pass"]
-    lines = [_line("evidence", ", ".join(passed))] if passed else []
+    lines = [line("evidence", ", ".join(passed))] if passed else []
     others = [c for c in checks if c.kind != "evidence" or c.result != "pass"]
-    return lines + [_line("check", f"{c.name}: {c.result}: {c.detail}") for c in others]
+    return lines + [line("check", f"{c.name}: {c.result}: {c.detail}") for c in others]
 
 
 def read_labels(path: Path | None) -> list[str]:

@@ -19,6 +19,7 @@ from report.etdump import Call, Execution, Span
 
 _NANOSECONDS_PER_CALL = 1000
 _KLEIDIAI = ("kai_kernel_", "kai_run_")
+_MULTIPLIES = ("kai_kernel_matmul_", "kai_kernel_imatmul_")
 _SME = frozenset({"sme", "sme2"})
 _SHOWN_KERNELS = 4
 
@@ -26,6 +27,11 @@ _SHOWN_KERNELS = 4
 def is_sme_kernel(function: str) -> bool:
     """Whether a function is a KleidiAI kernel for SME or SME2: a word of its name says so."""
     return function.startswith(_KLEIDIAI) and not _SME.isdisjoint(function.split("_"))
+
+
+def _only_prepares(item: tuple[str, int]) -> bool:
+    """Whether a function packs operands or calls others, and does not multiply itself."""
+    return not item[0].startswith(_MULTIPLIES)
 
 
 def timed(ended: Ended, target: CpuTarget, operators: Sequence[str]) -> CpuProfile:
@@ -155,9 +161,8 @@ class _Counting:
         self, name: str, delegated: bool, tally: Counter[int], names: Mapping[int, str]
     ) -> OperatorCost:
         counts = self.trace.classes(tally)
-        functions = by_symbol(self.trace.blocks, tally, names)
-        shown = [item for item in functions.most_common() if not item[0].startswith("local in ")]
-        kernels = [item for item in shown if item[0].startswith(_KLEIDIAI)] or shown
+        functions = by_symbol(self.trace.blocks, tally, names).most_common()
+        kernels = sorted((item for item in functions if item[0].startswith(_KLEIDIAI)), key=_only_prepares)
         return OperatorCost(
             name,
             delegated,

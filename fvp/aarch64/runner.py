@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One process of executor_runner on some machine: its files, its command line, the proof that it ended well."""
+"""One process of executor_runner on some machine: its files, its command line, the proof of its end."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from aot.models import example_names, load_model
 from report.errors import EnvironmentError_, UsageError
 
 MODELS = (
+    "conv_transformer_unet",
     "deep_autoencoder",
     "ds_cnn",
     "mobilenet_v1_025",
@@ -23,6 +24,7 @@ MODELS = (
     "transformer_encoder",
     "two_conv",
     "unet",
+    "unet_small",
 )
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from armdeploy.main import VERBS, main
 from npu.config import CONFIGS
+from report.cortex_a import TARGETS
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,9 +61,10 @@ def test_bad_usage_is_one_line_on_stderr_and_exit_2(words: list[str], message: s
     assert message in result.stderr and result.stderr.count("\n") == 1
 
 
-def test_targets_lists_the_eleven(capsys: pytest.CaptureFixture) -> None:
+def test_targets_lists_npus_and_cpus(capsys: pytest.CaptureFixture) -> None:
     assert main(["targets", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert [row["target"] for row in rows] == list(CONFIGS)
-    platforms = {row["target"]: row["platforms"] for row in rows}
-    assert all({"virtual", "host"} <= set(names) for names in platforms.values())
+    assert [row["target"] for row in rows] == [*CONFIGS, *TARGETS]
+    platforms = {row["target"]: set(row["platforms"]) for row in rows}
+    assert all({"virtual", "host"} <= platforms[name] for name in CONFIGS)
+    assert all({"aarch64-native", "aarch64-emulated"} == platforms[name] for name in TARGETS)

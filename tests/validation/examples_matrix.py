@@ -30,6 +30,10 @@ from report import compile_report, pte
 from report.tables import table
 
 SEEDS = (1, 2)
+FOR_CORTEX_A = frozenset({"conv_transformer_unet", "unet_small"})
+"""Examples that are made to be run on a Cortex-A."""
+
+FOR_ETHOS_U = tuple(name for name in example_names() if name not in FOR_CORTEX_A)
 RESULT = "delegates vs TOSA"
 
 
@@ -89,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--dtype", type=parse_dtype, action="append", help="default: all")
     arguments = parser.parse_args(argv)
     rows = []
-    for model in arguments.models or example_names():
+    for model in arguments.models or FOR_ETHOS_U:
         for dtype in arguments.dtype or Dtype:
             with tempfile.TemporaryDirectory() as folder:
                 for case in cases(model, Path(folder), dtype=dtype):

@@ -18,13 +18,13 @@ from pathlib import Path
 
 import numpy as np
 
-from aot.models import example_names
 from armdeploy.main import main as armdeploy
 from fvp.inputs import random_inputs
 from fvp.platform import Job, Outcome
 from fvp.virtual.run import FIRMWARES, VirtualCorstone
 from report import pte
 from report.tables import table
+from tests.validation.examples_matrix import FOR_ETHOS_U
 
 PLACEMENTS = {"ethos-u85-256": "Dedicated_Sram_384KB", "ethos-u55-128": "Shared_Sram"}
 """Memory mode that Arm's image was built for, by the target it runs."""
@@ -85,7 +85,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--models", default=",".join(example_names()))
+    parser.add_argument("--models", default=",".join(FOR_ETHOS_U))
     parser.add_argument("--folder", type=Path, default=Path("out/runners"))
     arguments = parser.parse_args()
     found = list(comparisons(arguments.models.split(","), arguments.folder))

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from aot.models import example_names
 from npu.config import CONFIGS
-from validation.examples_matrix import cases
+from validation.examples_matrix import FOR_ETHOS_U, cases
 
 LARGE = {
     "mobilenet_v1_025": "ethos-u65-512",
@@ -25,7 +24,7 @@ ON_THE_CPU: dict[str, dict[str, set[str]]] = {}
 """Operators that ExecuTorch's partitioner leaves on the CPU, by example and NPU family; absent: none."""
 
 
-@pytest.mark.parametrize("model", example_names())
+@pytest.mark.parametrize("model", FOR_ETHOS_U)
 def test_an_example_is_exact_on_every_configuration(model: str, tmp_path: Path) -> None:
     targets = (LARGE[model],) if model in LARGE else tuple(CONFIGS)
     found = list(cases(model, tmp_path, targets))

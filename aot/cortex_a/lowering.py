@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Export, quantisation with XNNPACK's quantiser, and lowering with its partitioner."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import torch
+from torch.export import ExportedProgram
+from torch.utils._pytree import tree_map
+
+from aot.calibration import Calibration
+from aot.cortex_a.options import CpuDtype
+from aot.failures import compile_errors, first_line
+from aot.fallback import Placement, placement_of
+from aot.models import Model
+from aot.quantize import is_quantized
+from report.errors import CompileError, UsageError
+
+if TYPE_CHECKING:
+    from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
+
+
+@dataclasses.dataclass(frozen=True)
+class Lowered:
+    """A program in the edge dialect after lowering, its serialised form, and where its operators run."""
+
+    edge: EdgeProgramManager
+    program: ExecutorchProgramManager
+    placement: Placement
+
+
+def in_type(model: Model, dtype: CpuDtype) -> Model:
+    """`model` with parameters and example inputs of the type that is computed in.
+
+    Raises:
+        UsageError: fp16 of a program that was exported in another type.
+    """
+    if dtype is not CpuDtype.FP16:
+        return model
+    if model.module is None:
+        hint = "export the module after .half(), and compile with --dtype fp32"
+        raise UsageError(f"{model.name} is exported already", where="--dtype fp16", hint=hint)
+    half = model.module.half()  # in place: the model was loaded for this compilation
+    return dataclasses.replace(
+        model, module=half, inputs=tree_map(_half, model.inputs), kwargs=tree_map(_half, dict(model.kwargs))
+    )
+
+
+def _half(value: Any) -> Any:
+    return value.half() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+
+def export(model: Model, *, strict: bool) -> ExportedProgram:
+    """`model` as an exported program with fixed shapes.
+
+    Raises:
+        CompileError: torch.export cannot trace it, or a dimension of an input is dynamic.
+    """
+    exported = model.exported
+    if exported is None:
+        assert model.module is not None
+        exported = _export(model.module.requires_grad_(False), model, strict=strict)
+    for node in exported.graph.nodes:
+        shape = getattr(node.meta.get("val"), "shape", ()) if node.op == "placeholder" else ()
+        if any(isinstance(size, torch.SymInt) for size in shape):
+            raise CompileError(
+                f"input {node.name!r} of {model.name} has a dynamic shape, {tuple(map(str, shape))}",
+                where="export",
+                why="a run here has inputs of fixed sizes",
+                hint="export with fixed sizes, that is without dynamic_shapes",
+            )
+    return exported
+
+
+def _export(module: Any, model: Model, *, strict: bool) -> ExportedProgram:
+    try:
+        return torch.export.export(module, model.inputs, dict(model.kwargs) or None, strict=strict)
+    except Exception as error:
+        why = f"{type(error).__name__}: {first_line(error)}"
+        hint = "try --non_strict_export" if strict else ""
+        raise CompileError(
+            f"torch.export cannot trace {model.name}", where="export", why=why, hint=hint
+        ) from error
+
+
+def quantize(
+    exported: ExportedProgram, model: Model, calibration: Calibration, dtype: CpuDtype, *, strict: bool
+) -> ExportedProgram:
+    """Observe `calibration`, convert, export again; a program that is quantised already stays as it is."""
+    if not dtype.quantized or is_quantized(exported):
+        return exported
+    from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
+        XNNPACKQuantizer,
+        get_symmetric_quantization_config,
+    )
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+    dynamic = dtype is CpuDtype.INT8_DYNAMIC
+    quantizer = XNNPACKQuantizer()
+    quantizer.set_global(get_symmetric_quantization_config(is_per_channel=True, is_dynamic=dynamic))
+    with compile_errors("quantisation"), torch.no_grad():
+        prepared = prepare_pt2e(exported.module(check_guards=False), quantizer)
+        for sample in calibration.samples(model):
+            prepared(*sample, **model.kwargs)
+        converted = convert_pt2e(prepared)
+    return _export(converted, model, strict=strict)
+
+
+def lower(exported: ExportedProgram, dtype: CpuDtype, *, delegate: bool) -> Lowered:
+    """Partition, lower and serialise. `exported` must not be used afterwards.
+
+    Raises:
+        CompileError: ExecuTorch refuses the program, or an operator that stays on the CPU has no kernel.
+    """
+    from executorch.exir import to_edge_transform_and_lower
+
+    with _reasons() as rejected, compile_errors("lowering"):
+        edge = to_edge_transform_and_lower(exported, partitioner=_partitioners(dtype) if delegate else None)
+    placement = placement_of(edge.exported_program(), rejected, delegate=delegate)
+    with compile_errors("serialisation"):
+        return Lowered(edge, edge.to_executorch(), placement)
+
+
+def _partitioners(dtype: CpuDtype) -> list[Any]:
+    """XNNPACK takes linear layers with dynamic quantisation one by one, before everything else."""
+    from executorch.backends.xnnpack.partition.config.xnnpack_config import ConfigPrecisionType
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+
+    if dtype is not CpuDtype.INT8_DYNAMIC:
+        return [XnnpackPartitioner()]
+    first = XnnpackPartitioner(config_precisions=ConfigPrecisionType.DYNAMIC_QUANT, per_op_mode=True)
+    return [first, XnnpackPartitioner()]
+
+
+@contextlib.contextmanager
+def _reasons() -> Iterator[dict[str, str]]:
+    """The partitioner's reason by node name; it only logs them. The last one given counts."""
+    from executorch.exir.backend.utils import WhyNoPartition
+
+    found: dict[str, str] = {}
+
+    def listen(_self: Any, node: Any, reason: str) -> None:
+        found[node.name] = " ".join(reason.split())
+
+    with mock.patch.object(WhyNoPartition, "__call__", listen):
+        yield found

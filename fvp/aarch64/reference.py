@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a Cortex-A program must compute: its graph before lowering, run by torch, and how close is close
+enough.
+
+XNNPACK, KleidiAI and torch add up products in different orders and widths, so float outputs differ in their
+last bits. A quantised program is simulated by torch in float; where a value lies between two steps, a
+kernel's integer arithmetic may take the other one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+
+from fvp.compare import first_difference
+from report.errors import RunFailed
+from report.record import Check
+
+TOLERANCES: Mapping[str, float] = MappingProxyType(
+    {"fp32": 1e-4, "fp16": 2e-2, "int8": 5e-2, "int8-dynamic": 5e-2}
+)
+"""Largest difference allowed, as a part of the reference's largest value, by type. fp16 has a relative
+rounding
+error of 2**-11 at each step, int8 of 1/255 of a tensor's range at each tensor; networks have tens of them."""
+
+
+def run_reference(program: Path, inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """The outputs of the exported program (.pt2) kept by compile.
+
+    Raises:
+        RunFailed: it is gone, or torch cannot run it.
+    """
+    import torch
+    import torch.ao.quantization.fx._decomposed  # registers the operators of quantised graphs
+    from torch.utils._pytree import tree_leaves
+
+    if not program.is_file():
+        raise RunFailed("the reference program is gone", where=str(program), hint="compile again")
+    try:
+        module = torch.export.load(program).module(check_guards=False)
+        with torch.no_grad():
+            outputs = module(*(torch.from_numpy(np.array(array)) for array in inputs))
+    except Exception as error:  # torch raises whatever an operator meets
+        why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        raise RunFailed("torch cannot run the reference program", where=str(program), why=why) from error
+    return tuple(value.detach().contiguous().numpy() for value in tree_leaves(outputs))
+
+
+def check_close(
+    name: str, actual: Sequence[np.ndarray], expected: Sequence[np.ndarray], against: str, dtype: str
+) -> Check:
+    """Compare outputs pairwise within the tolerance of `dtype`; an unknown type must be equal."""
+    tolerance = TOLERANCES.get(dtype, 0.0)
+    if len(actual) != len(expected):
+        return Check(name, "fail", f"{len(actual)} outputs, {against} has {len(expected)}")
+    worst = 0.0
+    for number, (ours, theirs) in enumerate(zip(actual, expected, strict=True)):
+        try:
+            difference = first_difference(ours, theirs)
+        except ValueError as error:
+            return Check(name, "fail", f"output {number} against {against}: {error}")
+        if difference is None:
+            continue
+        relative = _relative(ours, theirs)
+        if not relative <= tolerance:  # also when it is no number
+            text = f"output {number} against {against}: {difference}; {relative:.2g} of the largest value"
+            return Check(name, "fail", f"{text}, {tolerance:g} is allowed for {dtype}")
+        worst = max(worst, relative)
+    if worst == 0.0:
+        return Check(name, "pass", f"exact: {len(actual)} output(s) bit-equal to {against}")
+    detail = f"close to {against}: largest difference {worst:.2g} of the largest value"
+    return Check(name, "pass", f"{detail}, {tolerance:g} is allowed for {dtype}")
+
+
+def _relative(ours: np.ndarray, theirs: np.ndarray) -> float:
+    a, b = ours.astype(np.float64), theirs.astype(np.float64)
+    largest = np.abs(b).max()
+    return float(np.abs(a - b).max() / largest) if largest else float("inf")

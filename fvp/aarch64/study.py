@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One program in one mode and with NEON alone: outputs, profiles, kernel evidence, checks, the run record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fvp import inputs
+from fvp.aarch64 import reference
+from fvp.aarch64.platform import NO_LATENCY, CortexAPlatform
+from fvp.inference import Request, op_record, sha256_of, status_of, write_outputs
+from fvp.platform import Job, Outcome
+from fvp.platforms import choose
+from report import compile_report, kernel_evidence, pte, xnnpack
+from report.compile_report import CompileReport
+from report.cortex_a import BASELINE, CpuTarget, find_cpu_target
+from report.cpu_profile import CpuProfile
+from report.errors import ArmdeployError, OutputMismatch, PlatformTimeout, RunFailed, UsageError
+from report.record import Check, Exit, Metric, RunRecord, Tensor
+
+TORCH = "torch on the program before lowering"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A finished study: the record, the first mode's outputs and log, a profile of each mode that ran."""
+
+    record: RunRecord
+    outputs: tuple[np.ndarray, ...]
+    log: str
+    error: ArmdeployError | None
+    profiles: tuple[CpuProfile, ...]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A request with everything read and checked; `modes` are run in this order."""
+
+    request: Request
+    method: pte.Method
+    report: CompileReport | None
+    modes: tuple[CpuTarget, ...]
+    arrays: tuple[np.ndarray, ...]
+    input_source: str
+    platform: CortexAPlatform
+    warning: str
+
+    @property
+    def dtype(self) -> str:
+        """The type that the program computes in, "unknown" without a compile report."""
+        return self.report.data["quantization"]["dtype"] if self.report else "unknown"
+
+
+@dataclass(frozen=True)
+class _Mode:
+    """What one mode gave."""
+
+    target: CpuTarget
+    outcome: Outcome
+    profile: CpuProfile
+
+
+def is_for_cortex_a(program: Path, target: str | None) -> bool:
+    """Whether a program belongs here: by the target asked for, else by its delegates.
+
+    Raises:
+        UsageError: the program cannot be read.
+    """
+    if target is not None:
+        return target.lower().startswith("cortex-a")
+    return any(delegate.backend == xnnpack.BACKEND for delegate in pte.load(program).method().delegates)
+
+
+def infer(request: Request) -> Study:
+    """Run `request` in its mode and, for comparison, with NEON alone.
+
+    Raises:
+        UsageError, EnvironmentError_: nothing was run. A run that fails is a Study with `error` set.
+    """
+    plan = _plan(request)
+    modes: list[_Mode] = []
+    log, failure = "", None
+    started = time.perf_counter()
+    try:
+        for target in plan.modes:
+            modes.append(_run(plan, target))
+        checks = _checks(plan, modes)
+    except (RunFailed, PlatformTimeout) as error:
+        checks, failure, log = (), error, error.log
+    seconds = {"platform": time.perf_counter() - started}
+    return _study(plan, modes, checks, failure or _verdict(checks), log, seconds)
+
+
+def _plan(request: Request) -> _Plan:
+    method = pte.load(request.pte).method()
+    report = compile_report.find(request.pte)
+    target = find_cpu_target(request.target or (report.target if report else "cortex-a"))
+    if request.runner is not None:
+        raise UsageError("--runner is for virtual boards", where=f"--target {target.name}")
+    platform, warning = choose(request.platform, target.name)
+    if not isinstance(platform, CortexAPlatform):
+        raise UsageError(f"{platform.name} has no profile of a CPU", where="--platform")
+    arrays, source = _inputs(request, method, report)
+    modes = tuple(dict.fromkeys((target, BASELINE)))
+    return _Plan(request, method, report, modes, arrays, source, platform, warning)
+
+
+def _inputs(
+    request: Request, method: pte.Method, report: CompileReport | None
+) -> tuple[tuple[np.ndarray, ...], str]:
+    tensors = method.tensors(method.inputs)
+    if request.input_files:
+        preprocessing = report.preprocessing if report else None
+        source = ", ".join(path.name for path in request.input_files)
+        return inputs.load_inputs(request.input_files, tensors, preprocessing), source
+    if report is not None and report.example_inputs and request.seed is None:
+        return inputs.load_inputs(report.example_inputs, tensors, None), "the model's example input"
+    return inputs.random_inputs(tensors, request.seed or 0), f"random, seed {request.seed or 0}"
+
+
+def _run(plan: _Plan, target: CpuTarget) -> _Mode:
+    outputs = plan.method.tensors(plan.method.outputs)
+    job = Job(
+        pte=plan.request.pte,
+        target=target.name,
+        inputs=plan.arrays,
+        timeout=plan.request.timeout,
+        verbose=plan.request.verbose,
+        output_specs=tuple((tensor.shape, np.dtype(tensor.dtype)) for tensor in outputs),
+    )
+    outcome, profile = plan.platform.profiled(job)
+    return _Mode(target, outcome, profile)
+
+
+def _checks(plan: _Plan, modes: Sequence[_Mode]) -> tuple[Check, ...]:
+    evidence = [Check(c.name, "pass", c.detail, "evidence") for c in modes[0].outcome.checks]
+    evidence += [kernel_evidence.check(mode.profile) for mode in modes]
+    first, *others = modes
+    comparisons = [_against_torch(plan, first)]
+    for other in others:
+        title = other.target.title
+        comparisons.append(
+            reference.check_close(
+                f"{first.target.title} against {title}",
+                first.outcome.outputs,
+                other.outcome.outputs,
+                f"the same program with {title}",
+                plan.dtype,
+            )
+        )
+    return (*evidence, *comparisons)
+
+
+def _against_torch(plan: _Plan, mode: _Mode) -> Check:
+    if plan.report is None or plan.report.reference is None:
+        return Check("output", "not run", "no compile report names the program before lowering")
+    expected = reference.run_reference(plan.report.reference, plan.arrays)
+    return reference.check_close("output", mode.outcome.outputs, expected, TORCH, plan.dtype)
+
+
+def _verdict(checks: Sequence[Check]) -> ArmdeployError | None:
+    """None for a good run: nothing failed, and at least one comparison was made and passed."""
+    failed = [check for check in checks if check.result == "fail"]
+    if failed:
+        kind = OutputMismatch if failed[0].kind == "comparison" else RunFailed
+        return kind(failed[0].detail, where=failed[0].name)
+    if not any(check.kind == "comparison" and check.result == "pass" for check in checks):
+        hint = "keep the compile report beside the .pte"
+        return RunFailed("no output could be checked", hint=hint)
+    return None
+
+
+def _study(
+    plan: _Plan,
+    modes: Sequence[_Mode],
+    checks: tuple[Check, ...],
+    error: ArmdeployError | None,
+    log: str,
+    seconds: Mapping[str, float],
+) -> Study:
+    outputs = modes[0].outcome.outputs if modes else ()
+    profiles = tuple(mode.profile for mode in modes)
+    record = RunRecord(
+        status=status_of(error),
+        exit=Exit(error.exit_code, error.one_line()) if error else Exit(0),
+        target=_target(plan),
+        platform={"kind": plan.platform.name, **(modes[0].outcome.provenance if modes else {})},
+        inputs=_tensors(plan, "inputs", plan.arrays, [None] * len(plan.arrays)),
+        outputs=_tensors(plan, "outputs", outputs, write_outputs(plan.request.output_dir, outputs)),
+        checks=checks,
+        metrics=tuple(metric for profile in profiles for metric in _metrics(plan, profile)),
+        ops=tuple(
+            op_record(number, item, plan.method) for number, item in enumerate(plan.method.instructions)
+        ),
+        memory={"planned_bytes": list(plan.method.planned_bytes)},
+        profile={profile.target.isa: profile.to_json() for profile in profiles},
+        warnings=(*([plan.warning] if plan.warning else []), *_compiled(plan, "warnings", [])),
+        provenance={
+            "pte": {"path": str(plan.request.pte), "sha256": sha256_of(plan.request.pte.read_bytes())},
+            "dtype": plan.dtype,
+            "input_source": plan.input_source,
+            "host_seconds": dict(seconds),
+            "tools": _compiled(plan, "tools", {}),
+        },
+    )
+    return Study(record, outputs, modes[0].outcome.log if modes else log, error, profiles)
+
+
+def _compiled(plan: _Plan, key: str, default: Any) -> Any:
+    return plan.report.data.get(key, default) if plan.report is not None else default
+
+
+def _target(plan: _Plan) -> dict[str, Any]:
+    nothing = dict.fromkeys(("npu", "macs", "board", "system_config", "memory_mode"))
+    model = _compiled(plan, "model", plan.request.pte.stem)
+    return {**nothing, "cpu": plan.modes[0].name, "model": model}
+
+
+def _metrics(plan: _Plan, profile: CpuProfile) -> list[Metric]:
+    """The inference's cost, and its latency: not known on an emulator."""
+    isa, source = profile.target.isa, plan.platform.name
+    if profile.nature == "measured":
+        return [Metric(f"latency_{isa}", profile.inference, "ns", "measured", source)]
+    return [
+        Metric(f"instructions_{isa}", profile.inference, "instructions", profile.nature, source),
+        Metric(f"latency_{isa}", None, "ns", "measured", source, NO_LATENCY),
+    ]
+
+
+def _tensors(
+    plan: _Plan, side: str, arrays: Sequence[np.ndarray], files: Sequence[Path | None]
+) -> tuple[Tensor, ...]:
+    numbered = [{"name": f"{side[:-1]}-{number}"} for number in range(len(arrays))]
+    names = [tensor["name"] for tensor in _compiled(plan, side, numbered)]
+    return tuple(
+        Tensor(name, array.shape, str(array.dtype), sha256_of(array.tobytes()), str(path) if path else None)
+        for name, array, path in zip(names, arrays, files, strict=False)
+    )
