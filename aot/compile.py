@@ -112,6 +112,12 @@ def _add_artefact_arguments(group: Any) -> None:
     _add(group, "--etrecord", action="store_true", help="write an ETRecord for ExecuTorch's Inspector")
     _add(
         group,
+        "--quantization_loss",
+        action="store_true",
+        help="report what each layer loses by quantisation: SQNR in dB, cosine",
+    )
+    _add(
+        group,
         "--enable_debug_mode",
         choices=("json", "tosa"),
         help="operator mapping and Vela's debug database (needs -i)",
@@ -233,6 +239,7 @@ def _options(args: argparse.Namespace) -> Options:
         keep_intermediates=args.intermediates is not None,
         bundleio=args.bundleio,
         etrecord=args.etrecord,
+        quantization_loss=args.quantization_loss,
         debug_mode=args.enable_debug_mode,
     )
 

@@ -22,6 +22,7 @@ from aot.fallback import BoundaryOp, CpuOp, DelegateIo, Placement, TensorInfo, k
 from aot.hooks import TosaGraph
 from aot.lowering import Lowered
 from aot.models import Model
+from aot.quantization_loss import LayerLoss
 from aot.targets import FAMILIES
 from aot.vela_config import VelaSettings
 from aot.vela_run import VelaRun
@@ -66,6 +67,7 @@ class Compilation:
     settings: VelaSettings
     dtype: str
     calibration: Calibration | None
+    losses: Sequence[LayerLoss]
     placement: Placement
     lowered: Lowered
     pte: Path
@@ -97,7 +99,11 @@ def build_report(c: Compilation) -> dict[str, Any]:
         "system_config": c.settings.system_config,
         "memory_mode": c.settings.memory_mode,
         "vela_config": c.settings.ini_name,
-        "quantization": {"dtype": c.dtype, "calibration": _calibration(c.calibration)},
+        "quantization": {
+            "dtype": c.dtype,
+            "calibration": _calibration(c.calibration),
+            "layers": [dataclasses.asdict(loss) for loss in c.losses] or None,
+        },
         "pte": _artefact(c.pte, folder),
         "inputs": _inputs(c, method.tensors(method.inputs)),
         "outputs": [

@@ -157,7 +157,7 @@ def module_path(node: Node) -> str:
 def _cpu_op(index: int, node: Node, rejected: Mapping[str, str], *, delegate: bool) -> CpuOp:
     if not delegate:
         reason = "delegation is off"
-    elif _is_quantize(node) or _is_dequantize(node):
+    elif is_quantize(node) or is_dequantize(node):
         reason = "joins operators that stay on the CPU"
     else:
         told = rejected.get(node.name, "the partitioner left it out without giving a reason")
@@ -165,11 +165,13 @@ def _cpu_op(index: int, node: Node, rejected: Mapping[str, str], *, delegate: bo
     return CpuOp(index, _operator_name(node), node.name, module_path(node), reason)
 
 
-def _is_quantize(node: Any) -> bool:
+def is_quantize(node: Any) -> bool:
+    """Whether `node` quantises a tensor, per tensor or channel."""
     return isinstance(node, Node) and _short_name(node).startswith(_QUANTIZE)
 
 
-def _is_dequantize(node: Any) -> bool:
+def is_dequantize(node: Any) -> bool:
+    """Whether `node` dequantises a tensor, per tensor or channel."""
     return isinstance(node, Node) and _short_name(node).startswith(_DEQUANTIZE)
 
 
@@ -179,9 +181,9 @@ def _short_name(node: Node) -> str:
 
 def _is_boundary(node: Node, inputs: frozenset[Any]) -> bool:
     """Whether a quantise feeds, or a dequantise reads, a delegate or the program's interface."""
-    if _is_quantize(node):
+    if is_quantize(node):
         return any(_is_delegate(user) or user.op == "output" for user in node.users)
-    return _is_dequantize(node) and (_is_delegate(_source(node)) or _source(node).name in inputs)
+    return is_dequantize(node) and (_is_delegate(_source(node)) or _source(node).name in inputs)
 
 
 def _source(node: Node) -> Node:
@@ -194,7 +196,7 @@ def _boundary_op(index: int, node: Node) -> BoundaryOp:
     """Per-tensor operators carry scale and zero point as their second and third argument."""
     numbers = [arg for arg in node.args[1:3] if isinstance(arg, (int, float))]
     scale, zero_point = (float(numbers[0]), int(numbers[1])) if len(numbers) == 2 else (None, None)
-    quantize = _is_quantize(node)
+    quantize = is_quantize(node)
     integer = node if quantize else node.all_input_nodes[0]
     if _source(node).op == "placeholder":
         side = "input"
@@ -210,9 +212,7 @@ def _delegate_io(graph_module: GraphModule, node: Node) -> DelegateIo:
     lowered = getattr(graph_module, attribute)
     values = node.meta["val"] if isinstance(node.meta["val"], (tuple, list)) else [node.meta["val"]]
     inner = lowered.original_module.graph_module
-    operators = Counter(
-        _operator_name(n) for n in _calls(inner) if not (_is_quantize(n) or _is_dequantize(n))
-    )
+    operators = Counter(_operator_name(n) for n in _calls(inner) if not (is_quantize(n) or is_dequantize(n)))
     return DelegateIo(
         attribute,
         lowered.backend_id,

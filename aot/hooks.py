@@ -32,6 +32,7 @@ class Origin:
         tosa: name of its first output tensor; `operator` is its kind (CONV2D …).
         module_path: the module's path in the model, "" where the operator was added while lowering.
         line: source file and line that called it, "" if not known.
+        node: the node of the exported model it comes from, "" if not known.
     """
 
     index: int
@@ -39,6 +40,7 @@ class Origin:
     operator: str
     module_path: str
     line: str
+    node: str
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,9 @@ def _origins(tosa: bytes, nodes: Mapping[str, Any]) -> tuple[Origin, ...]:
     operators = map(block.Operators, range(block.OperatorsLength()))
     named = ((i, o.Outputs(0).decode(), kinds[o.Op()]) for i, o in enumerate(operators) if o.OutputsLength())
     return tuple(
-        Origin(index, tensor, kind, module_path(nodes[tensor]), source_line(nodes[tensor]))
+        Origin(index, tensor, kind, module_path(node), source_line(node), root_name(node))
         for index, tensor, kind in named
-        if tensor in nodes
+        if (node := nodes.get(tensor)) is not None
     )
 
 
@@ -95,6 +97,16 @@ def source_line(node: Any) -> str:
     calls = _CALL.findall(node.meta.get("stack_trace") or "")
     own = [(file, line) for file, line in calls if not file.startswith(_framework_folders())]
     return f"{PurePath(own[-1][0]).name}:{own[-1][1]}" if own else ""
+
+
+def root_name(node: Any) -> str:
+    """Name of the node of the exported model that `node` became of by re-exporting and passes, else ""."""
+    sources = node.meta.get("from_node")
+    if not sources:
+        return ""
+    while sources[-1].from_node:
+        sources = sources[-1].from_node
+    return str(sources[-1].name)
 
 
 @functools.cache

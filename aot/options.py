@@ -40,6 +40,7 @@ class Options:
     Attributes:
         strict: strict mode of torch.export.
         keep_intermediates: also keep the exported program, the partitioner's report and all of Vela's files.
+        quantization_loss: also report what each layer loses by quantisation.
         debug_mode: "json" or "tosa", ExecuTorch's operator mapping and Vela's debug database.
     """
 
@@ -52,6 +53,7 @@ class Options:
     keep_intermediates: bool = False
     bundleio: bool = False
     etrecord: bool = False
+    quantization_loss: bool = False
     debug_mode: str | None = None
 
     @property

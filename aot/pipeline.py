@@ -23,7 +23,7 @@ from aot.compile_report import Compilation, build_report
 from aot.fallback import Placement
 from aot.models import Model
 from aot.options import Job, Options
-from aot.quantize import export, is_quantized, quantize, reference_outputs
+from aot.quantize import Quantized, export, is_quantized, quantize, reference_outputs
 from aot.summary import fallback_table
 from npu.config import NpuConfig
 from report.errors import CompileError, UsageError
@@ -40,10 +40,10 @@ _LARGE_GRAPH = 300
 
 @dataclass(frozen=True)
 class _Ready:
-    """A lowered program, the module whose outputs are its reference, and the type it is quantised to."""
+    """A lowered program, the quantised one it comes from, and the type that was quantised to."""
 
     partitioned: lowering.Partitioned
-    module: torch.nn.Module
+    quantized: Quantized
     dtype: str
 
 
@@ -94,15 +94,13 @@ class Compiler:
                 _refuse_empty(self._ready[profile].partitioned.placement, target, self.say)
         return self._ready[profile]
 
-    def _lower(
-        self, program: ExportedProgram, module: torch.nn.Module, dtype: str, spec: EthosUCompileSpec
-    ) -> _Ready:
-        count = sum(node.op == "call_function" for node in program.graph.nodes)
+    def _lower(self, quantized: Quantized, dtype: str, spec: EthosUCompileSpec) -> _Ready:
+        count = sum(node.op == "call_function" for node in quantized.program.graph.nodes)
         note = ", large graphs take minutes" if count > _LARGE_GRAPH else ""
         self.say(f"lowering {count} operators{note}")
         with self._timed("lowering"):
-            partitioned = lowering.partition(program, spec, delegate=self.options.delegate)
-        return _Ready(partitioned, module, dtype)
+            partitioned = lowering.partition(quantized.program, spec, delegate=self.options.delegate)
+        return _Ready(partitioned, quantized, dtype)
 
     def _export(self) -> ExportedProgram:
         if self._exported is None:
@@ -111,29 +109,33 @@ class Compiler:
                 self._exported = export(self.model, strict=self.options.strict)
         return self._exported
 
-    def _quantize(
-        self, exported: ExportedProgram, spec: EthosUCompileSpec
-    ) -> tuple[ExportedProgram, torch.nn.Module, str]:
-        """Program of its own, module that computes its reference outputs, and the name of its type."""
+    def _quantize(self, exported: ExportedProgram, spec: EthosUCompileSpec) -> tuple[Quantized, str]:
+        """The program to lower with the module that computes its reference outputs, and its type's name."""
         if is_quantized(exported):
             if self.options.calibration_data:
                 raise UsageError("the model is quantised already", where="--calibration_data")
             self.say(f"{self.model.name} is quantised already, taken as it is")
-            return copy.deepcopy(exported), exported.module(check_guards=False), "as given"
+            return _as_given(exported), "as given"
         if not self.options.quantize:
             _refuse_float(self.model, self.options)
-            return copy.deepcopy(exported), exported.module(check_guards=False), "float32"
+            return _as_given(exported), "float32"
         dtype = self.options.dtype
         self.say(f"quantising to {dtype.value}, {len(self._calibration.paths) or 1} sample(s)")
         with self._timed("quantisation"):
-            module, program = quantize(
-                exported, self.model, self._calibration, spec, dtype, strict=self.options.strict
+            quantized = quantize(
+                exported,
+                self.model,
+                self._calibration,
+                spec,
+                dtype,
+                strict=self.options.strict,
+                measure=self.options.quantization_loss,
             )
-        return program, module, dtype.value
+        return quantized, dtype.value
 
     def _write_program(self, job: Job, ready: _Ready, lowered: lowering.Lowered) -> None:
         if self.options.bundleio:
-            reference = reference_outputs(ready.module, self.model)
+            reference = reference_outputs(ready.quantized.module, self.model)
             bundle.write_bundle(job.pte, lowered, self.model, reference)
         else:
             with job.pte.open("wb") as file:
@@ -152,6 +154,7 @@ class Compiler:
             settings=job.settings,
             dtype=ready.dtype,
             calibration=self._calibration if ready.dtype == self.options.dtype.value else None,
+            losses=ready.quantized.losses,
             placement=ready.partitioned.placement,
             lowered=lowered,
             pte=job.pte,
@@ -169,6 +172,11 @@ class Compiler:
         start = time.monotonic()
         yield
         self._seconds[stage] = round(time.monotonic() - start, 3)
+
+
+def _as_given(exported: ExportedProgram) -> Quantized:
+    """The program unchanged: a copy, since lowering uses it up."""
+    return Quantized(exported.module(check_guards=False), copy.deepcopy(exported))
 
 
 def _image_preprocessing(model: Model, text: str | None) -> ImagePreprocessing | None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,10 +13,20 @@ from aot.calibration import Calibration
 from aot.failures import compile_errors, first_line
 from aot.models import Model
 from aot.options import Dtype
+from aot.quantization_loss import LayerLoss, float_values, layer_losses
 from report.errors import CompileError
 
 if TYPE_CHECKING:
     from executorch.backends.arm.ethosu import EthosUCompileSpec
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """A quantised module, its program, and what each layer lost by it on the example input, if measured."""
+
+    module: Any
+    program: ExportedProgram
+    losses: tuple[LayerLoss, ...] = ()
 
 
 def export(model: Model, *, strict: bool) -> ExportedProgram:
@@ -73,8 +84,9 @@ def quantize(
     dtype: Dtype,
     *,
     strict: bool,
-) -> tuple[torch.fx.GraphModule, ExportedProgram]:
-    """Observe `calibration`, convert, and export again: the quantised module and its program.
+    measure: bool = False,
+) -> Quantized:
+    """Observe `calibration`, convert, and export again; `measure` the loss of each layer.
 
     The guards that `ExportedProgram.module()` would add are left out, because Arm's passes cannot read them.
     """
@@ -95,8 +107,10 @@ def quantize(
         prepared = prepare_pt2e(exported.module(check_guards=False), quantizer)
         for sample in calibration.samples(model):
             prepared(*sample, **model.kwargs)
+        floats = float_values(prepared, model.inputs, model.kwargs) if measure else {}
         converted = convert_pt2e(prepared)
-    return converted, _export(converted, model, strict=strict)
+        losses = layer_losses(converted, floats, model.inputs, model.kwargs) if measure else ()
+    return Quantized(converted, _export(converted, model, strict=strict), losses)
 
 
 def reference_outputs(module: Any, model: Model) -> Any:

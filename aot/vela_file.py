@@ -9,7 +9,8 @@ from pathlib import Path
 from aot.vela_config import VelaSettings
 from npu.config import NpuConfig
 from npu.container import VelaBin, load_raw_npz
-from report.errors import CompileError
+from report.errors import CompileError, RunFailed
+from report.forked import forked
 from report.quiet import quiet
 
 SUFFIXES = (".tosa", ".tflite")
@@ -30,8 +31,6 @@ def compile_file(model: Path, target: NpuConfig, settings: VelaSettings, folder:
     Raises:
         CompileError: Vela refuses it, or leaves a part of it to the CPU.
     """
-    from ethosu.vela import vela
-
     arguments = [
         str(model),
         f"--accelerator-config={target.name}",
@@ -42,16 +41,30 @@ def compile_file(model: Path, target: NpuConfig, settings: VelaSettings, folder:
         "--enable-debug-db",
         f"--output-dir={folder}",
     ]
+    refusal = f"Vela refuses {model.name} for {target.name}"
+    try:
+        printed = forked(lambda: _vela(arguments, refusal), "vela")
+    except RunFailed as error:  # a damaged file brings its readers down
+        raise CompileError(refusal, where="vela", why=error.one_line()) from error
+    result = folder / f"{model.stem}_vela.npz"
+    if not result.is_file():
+        lines = [line.strip() for line in printed.splitlines() if line.strip()]
+        why = next((line for line in lines if "rror" in line), "an operator stays on the CPU")
+        raise CompileError(f"Vela makes no single network of {model.name}", where="vela", why=why)
+    return CompiledFile(load_raw_npz(result), result, folder / f"{model.stem}_debug.xml")
+
+
+def _vela(arguments: list[str], refusal: str) -> str:
+    """What Vela's program prints.
+
+    Raises:
+        CompileError: it fails; `refusal` says what, Vela why.
+    """
+    from ethosu.vela import vela
+
     try:
         with quiet() as printed:
             vela.main(arguments)
     except (Exception, SystemExit) as error:  # Vela ends the process when it dislikes an argument
-        raise CompileError(
-            f"Vela refuses {model.name} for {target.name}", where="vela", why=str(error)
-        ) from error
-    result = folder / f"{model.stem}_vela.npz"
-    if not result.is_file():
-        lines = [line.strip() for line in printed.text.splitlines() if line.strip()]
-        why = next((line for line in lines if "rror" in line), "an operator stays on the CPU")
-        raise CompileError(f"Vela makes no single network of {model.name}", where="vela", why=why)
-    return CompiledFile(load_raw_npz(result), result, folder / f"{model.stem}_debug.xml")
+        raise CompileError(refusal, where="vela", why=str(error)) from error
+    return printed.text

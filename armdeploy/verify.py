@@ -4,69 +4,59 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from aot import artefact
-from aot.targets import find_targets
+from aot import compile as aot_compile
+from aot.targets import DEFAULT_TARGET, find_targets
 from aot.vela_config import resolve_settings
 from aot.vela_file import SUFFIXES, compile_file
-from fvp import bisect
-from fvp import verify as checks
-from npu.container import VelaBin, load_raw_npz
-from npu.errors import ContainerError, NpuError
-from report import vela_debug, verify_text
-from report.errors import OutputMismatch, RunFailed, UsageError
+from fvp import verify
+from fvp.oracle import oracle_for
+from report import verify_text
+from report.errors import OutputMismatch, UsageError
 
-
-@dataclasses.dataclass(frozen=True)
-class _Case:
-    """One network with its oracle; `graph` is the TOSA graph it was compiled from, if it was one."""
-
-    name: str
-    network: VelaBin
-    oracle: checks.Oracle
-    graph: Path | None
-    queue: Mapping[int, vela_debug.QueuedOperation] | None
+_PROGRAMS = (".pte", ".bpte")
+_MODELS = ("", ".py", ".pt2", ".pt", ".pth")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the verb's options."""
+    """Declare the verb's options: those of compile, for models, and its own."""
     parser.add_argument(
         "file",
-        type=Path,
+        nargs="?",
         metavar="FILE",
-        help=".tosa or .tflite, which are compiled; .pte; .npz of Vela with --reference",
+        help=".tosa, .tflite or a model as --model takes it, which are compiled; .pte, .bpte; .npz of Vela",
     )
-    parser.add_argument("-t", "--target", metavar="NPU", help="what to compile for (ethos-u85-256)")
-    parser.add_argument("--reference", type=Path, metavar="FILE", help="what the .npz was compiled from")
-    parser.add_argument("--system_config", metavar="NAME", help="Vela's system configuration")
-    parser.add_argument("--memory_mode", metavar="NAME", help="Vela's memory mode")
-    parser.add_argument("--config", metavar="INI", help="Vela's configuration file")
-    parser.add_argument("--count", type=int, default=10, metavar="N", help="sets of random inputs (10)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the first set (0)")
-    parser.add_argument(
-        "--bisect", action="store_true", help="compare every tensor in memory; name the first that departs"
+    aot_compile.add_compile_options(parser)
+    group = parser.add_argument_group("verify")
+    group.add_argument("--reference", type=Path, metavar="FILE", help="what the .npz was compiled from")
+    group.add_argument("--count", type=int, default=10, metavar="N", help="sets of random inputs (10)")
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the first set (0)")
+    group.add_argument(
+        "--bisect",
+        action="store_true",
+        help="compare every tensor in memory, and float with quantised layer by layer",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+    group.add_argument("--json", action="store_true", help="print one JSON document on stdout")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compile, execute, compare; 0 only when every output of every set is equal."""
     if arguments.count < 1:
         raise UsageError("--count must be positive")
-    with tempfile.TemporaryDirectory(prefix="armdeploy-verify-") as name:
-        documents = [_verify(case, arguments, Path(name)) for case in _cases(arguments, Path(name))]
-    text = verify_text.to_text(documents)
-    print(json.dumps({"networks": documents}, indent=2) if arguments.json else text)
-    wrong = [document["name"] for document in documents if document["result"] != "exact"]
+    if (arguments.file is None) == (arguments.model is None):
+        raise UsageError("give either FILE or --model")
+    request = verify.Request(arguments.count, arguments.seed, arguments.bisect)
+    with tempfile.TemporaryDirectory(prefix="armdeploy-verify-") as folder:
+        subjects = _subjects(arguments, Path(folder))
+        verdicts = [verify.verify(each, request, Path(folder)) for each in subjects]
+    document = {"schema_version": verify.SCHEMA_VERSION, "files": verdicts}
+    print(json.dumps(document, indent=2) if arguments.json else verify_text.to_text(verdicts))
+    wrong = [verdict["file"] for verdict in verdicts if verdict["result"] == "different"]
     if wrong:
         error = OutputMismatch(f"{', '.join(wrong)}: not what the reference computes")
         print(f"armdeploy verify: error: {error.one_line()}", file=sys.stderr)
@@ -74,77 +64,36 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _verify(case: _Case, arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """What was compared, as data."""
-    sets = [checks.seeded_inputs(case.oracle.inputs, arguments.seed + i) for i in range(arguments.count)]
-    try:
-        result = checks.verify(case.network, case.oracle, sets, folder, dict(case.queue or {}))
-        layers = _bisect(case, sets[0]) if arguments.bisect else []
-    except NpuError as error:
-        what = "the NPU model refuses the network"
-        raise RunFailed(what, where=case.name, why=str(error)) from error
-    different = result.mismatches or any(layer.difference for layer in layers)
-    return {
-        "name": case.name,
-        "result": "different" if different else "exact",
-        **dataclasses.asdict(result),
-        "mismatches": [dataclasses.asdict(m) | {"text": str(m)} for m in result.mismatches],
-        "layers": [dataclasses.asdict(layer) | {"text": _told(layer)} for layer in layers],
-    }
-
-
-def _bisect(case: _Case, inputs: Sequence[np.ndarray]) -> list[bisect.Layer]:
-    if case.graph is None or case.queue is None:
-        raise UsageError(
-            "cannot bisect",
-            where=case.name,
-            why="it takes a TOSA graph and Vela's debug database",
-            hint="give a .tosa, or a .pte with its compile report and artefacts",
-        )
-    return bisect.bisect(case.network, case.graph.read_bytes(), inputs, case.queue)
-
-
-def _told(layer: bisect.Layer) -> str:
-    return layer.reason or (str(layer.difference) if layer.difference else "equal")
-
-
-def _cases(arguments: argparse.Namespace, folder: Path) -> list[_Case]:
+def _subjects(arguments: argparse.Namespace, folder: Path) -> Iterator[verify.Subjects]:
     """What there is to compare, compiled if need be."""
-    path: Path = arguments.file
-    if path.suffix in (".pte", ".bpte"):
-        return _delegates(path)
-    oracle = checks.oracle_for(arguments.reference or path)
-    if path.suffix == ".npz":
-        if arguments.target:
-            raise UsageError("--target is for files that are compiled", hint="the .npz names its own")
-        return [_Case(path.name, _raw(path), oracle, None, None)]
-    if path.suffix not in SUFFIXES:
-        raise UsageError(f"cannot compile {path}", why=f"known: {', '.join(SUFFIXES)}, .pte, .npz")
-    (target,) = find_targets([arguments.target or "ethos-u85"])
-    settings = resolve_settings(target, arguments.system_config, arguments.memory_mode, arguments.config)
-    compiled = compile_file(path, target, settings, folder)
-    database = compiled.debug_database
-    queue = vela_debug.read(database) if database.is_file() else None
-    return [_Case(path.name, compiled.network, oracle, path if path.suffix == ".tosa" else None, queue)]
+    path = Path(arguments.file or arguments.model)
+    if path.suffix in (*_PROGRAMS, ".npz") and arguments.target:
+        raise UsageError("--target is for files that are compiled", hint=f"{path.name} names its own")
+    if path.suffix in _PROGRAMS:
+        yield verify.program_subjects(path)
+    elif path.suffix == ".npz":
+        yield _raw(path, arguments)
+    elif path.suffix in SUFFIXES:
+        yield from _compiled(path, arguments, folder)
+    elif path.suffix in _MODELS or str(path).startswith("torchvision:"):
+        arguments.model, arguments.output = str(path), str(folder)
+        arguments.quantization_loss |= arguments.bisect
+        for program, _ in aot_compile.compile_models(arguments):
+            yield verify.program_subjects(program)
+    else:
+        raise UsageError(f"no reference for {path.suffix} files", where=str(path))
 
 
-def _delegates(path: Path) -> list[_Case]:
-    """The delegates of a program, each with the TOSA graph that Vela got."""
-    file = artefact.read(path)
-    if file.report is None:
-        why = "the compile report beside it tells which TOSA graph Vela got"
-        raise UsageError(
-            "no compile report", where=str(path), why=why, hint="give the .pte where it was compiled"
-        )
-    graphs = file.report.tosa
-    return [
-        _Case(f"delegate {n.number}", n.vela, checks.oracle_for(graphs[n.number]), graphs[n.number], n.queue)
-        for n in file.networks
-    ]
+def _raw(path: Path, arguments: argparse.Namespace) -> verify.Subjects:
+    if arguments.reference is None:
+        hint = "give the .tosa or .tflite it was compiled from with --reference"
+        raise UsageError("no reference", where=str(path), hint=hint)
+    return verify.raw_subjects(path, arguments.reference)
 
 
-def _raw(path: Path) -> VelaBin:
-    try:
-        return load_raw_npz(path)
-    except ContainerError as error:
-        raise UsageError("cannot read the network", where=str(path), why=error.what) from error
+def _compiled(path: Path, arguments: argparse.Namespace, folder: Path) -> Iterator[verify.Subjects]:
+    oracle = oracle_for(path)
+    for target in find_targets(arguments.target or [DEFAULT_TARGET]):
+        settings = resolve_settings(target, arguments.system_config, arguments.memory_mode, arguments.config)
+        compiled = compile_file(path, target, settings, folder / target.name)
+        yield verify.compiled_subjects(path, oracle, compiled.network, compiled.debug_database)

@@ -69,7 +69,7 @@ def run_reference(graph: bytes, inputs: Sequence[np.ndarray]) -> list[np.ndarray
 
     Raises:
         EnvironmentError_: tosa-tools is not installed.
-        RunFailed: an input has the wrong size, or the reference model calls the run invalid.
+        RunFailed: an input has the wrong size, or the reference model calls the graph or the run invalid.
     """
     try:
         import tosa_reference_model
@@ -80,8 +80,11 @@ def run_reference(graph: bytes, inputs: Sequence[np.ndarray]) -> list[np.ndarray
         ) from error
     types = signature(graph).inputs
     shaped = [_shaped(array, kind) for array, kind in zip(inputs, types, strict=True)]
-    with quiet():
-        outputs, status = tosa_reference_model.run(graph, shaped, verbosity="NONE")
+    try:
+        with quiet():
+            outputs, status = tosa_reference_model.run(graph, shaped, verbosity="NONE")
+    except ValueError as error:
+        raise RunFailed("tosa_reference_model refuses the graph", why=str(error)) from error
     if status != tosa_reference_model.GraphStatus.TOSA_VALID:
         raise RunFailed(f"tosa_reference_model ended with {status.name}")
     return [np.asarray(output) for output in outputs]

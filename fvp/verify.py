@@ -1,241 +1,240 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A compiled network against the oracle of the file it was made of: equal, or the first place that is not.
+"""What `armdeploy verify` finds out about a file: its networks, its bundled cases, its layers.
 
-Oracles: `tosa_reference_model` for a TOSA graph, LiteRT's reference kernels for a .tflite.
+A verdict comes as plain data: every writer is a function of it.
 """
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-
-from fvp import litert, tosa
-from fvp.compare import Difference, first_difference
+from fvp import bisect
+from fvp.bundle_check import check_bundle
+from fvp.network_check import check_network
+from fvp.oracle import Oracle, oracle_for, seeded_inputs
 from npu.config import from_config_word
-from npu.container import TensorSpec, VelaBin
-from npu.machine import execute
+from npu.container import VelaBin, load_raw_npz, parse_velabin
+from npu.errors import NpuError
 from npu.stream import parse
-from npu.writer import last_writer
-from report import tflite
-from report.errors import UsageError
-from report.vela_debug import QueuedOperation, at
+from report import bundle, compile_report, pte, vela_debug
+from report.compile_report import CompileReport
+from report.errors import RunFailed, UsageError
 
-_TFLITE_TYPES = {"INT8": "int8", "UINT8": "uint8", "INT16": "int16", "INT32": "int32"}
-
-
-@dataclass(frozen=True)
-class Port:
-    """An input or output of a model."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype
-
-
-class Oracle(abc.ABC):
-    """Somebody else's answer to what a model computes."""
-
-    name: str
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
-
-    @abc.abstractmethod
-    def run(self, sets: Sequence[Sequence[np.ndarray]], folder: Path) -> list[list[np.ndarray]]:
-        """Outputs for each set of inputs; `folder` is for files on the way."""
-
-
-class TosaOracle(Oracle):
-    """Arm's TOSA reference model on a serialised graph."""
-
-    name = "tosa_reference_model"
-
-    def __init__(self, path: Path) -> None:
-        self._graph = path.read_bytes()
-        found = tosa.signature(self._graph)
-        self.inputs, self.outputs = (
-            tuple(Port(t.name, t.shape, t.dtype) for t in side) for side in (found.inputs, found.outputs)
-        )
-
-    def run(self, sets: Sequence[Sequence[np.ndarray]], folder: Path) -> list[list[np.ndarray]]:
-        """See `Oracle.run`."""
-        return [tosa.run_reference(self._graph, inputs) for inputs in sets]
-
-
-class LitertOracle(Oracle):
-    """LiteRT's reference kernels on a .tflite."""
-
-    name = f"LiteRT {litert.VERSION}, reference kernels"
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        model = tflite.load(path)
-        self.inputs, self.outputs = (
-            tuple(_port(model.tensors[i], path) for i in side) for side in (model.inputs, model.outputs)
-        )
-
-    def run(self, sets: Sequence[Sequence[np.ndarray]], folder: Path) -> list[list[np.ndarray]]:
-        """See `Oracle.run`."""
-        return litert.outputs({self._path: sets}, folder)[self._path]
-
-
-def _port(tensor: tflite.TfliteTensor, path: Path) -> Port:
-    if tensor.dtype not in _TFLITE_TYPES:
-        raise UsageError(
-            f"tensor {tensor.name} is {tensor.dtype}",
-            where=str(path),
-            why="the NPU computes on integers only",
-            hint="give a quantised model",
-        )
-    return Port(tensor.name, tensor.shape, np.dtype(_TFLITE_TYPES[tensor.dtype]))
-
-
-def oracle_for(path: Path) -> Oracle:
-    """The oracle of a .tosa or .tflite file.
-
-    Raises:
-        UsageError: it is neither, cannot be read, or has a type that no integer network has.
-    """
-    kinds: dict[str, type[TosaOracle] | type[LitertOracle]] = {".tosa": TosaOracle, ".tflite": LitertOracle}
-    if path.suffix not in kinds:
-        raise UsageError(f"no reference for {path.suffix or 'this'} files", where=str(path))
-    if not path.is_file():
-        raise UsageError("cannot read the model", where=str(path), why="no such file")
-    return kinds[path.suffix](path)
-
-
-# --- inputs -------------------------------------------------------------------------------------------------
-
-
-def seeded_inputs(ports: Sequence[Port], seed: int) -> list[np.ndarray]:
-    """Even seeds: uniform over the type's whole range. Odd ones: smooth and of low contrast, like images."""
-    rng = np.random.default_rng(seed)
-    return [(_smooth if seed % 2 else _uniform)(rng, port) for port in ports]
-
-
-def _limits(dtype: np.dtype) -> tuple[int, int]:
-    if dtype.kind == "b":
-        return 0, 1
-    info = np.iinfo(dtype)
-    return int(info.min), int(info.max)
-
-
-def _uniform(rng: np.random.Generator, port: Port) -> np.ndarray:
-    low, high = _limits(port.dtype)
-    kind = np.int64 if port.dtype.kind in "bi" else np.uint64
-    return rng.integers(low, high, port.shape, dtype=kind, endpoint=True).astype(port.dtype)
-
-
-def _smooth(rng: np.random.Generator, port: Port) -> np.ndarray:
-    low, high = _limits(port.dtype)
-    walk = np.cumsum(rng.normal(0, 1, int(np.prod(port.shape))))
-    values = rng.uniform(0.2, 0.8) * (float(high) - low) + low + 4 * walk
-    return values.clip(low, high).round().astype(port.dtype).reshape(port.shape)
-
-
-# --- comparison ---------------------------------------------------------------------------------------------
+SCHEMA_VERSION = 1
+ETHOS_U = "EthosUBackend"
 
 
 @dataclass(frozen=True)
-class Mismatch:
-    """The first element that differs.
+class Request:
+    """How much to compare: `count` sets of inputs from `seed` on, and each tensor in memory if `bisect`."""
+
+    count: int = 10
+    seed: int = 0
+    bisect: bool = False
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One network with its oracle.
 
     Attributes:
-        case: number of the set of inputs.
-        output: number of the output; `name` is its name in the model.
-        operation, offset: command that wrote it last, and its byte offset in the driver payload; None when
-            no command did.
-        source: what Vela made that command for, None without a debug database.
+        graph: the TOSA graph it was compiled from, None if it was none.
+        queue: Vela's debug database of it, None where it was not kept.
+        origins: what the compile report says of the graph's operators.
     """
 
-    case: int
-    output: int
     name: str
-    difference: Difference
-    operation: str | None
-    offset: int | None
-    source: QueuedOperation | None
-
-    def __str__(self) -> str:
-        text = f"inputs {self.case}, output {self.output} ({self.name}): {self.difference}"
-        if self.operation is None:
-            return f"{text}; no operation wrote it"
-        made_for = f", made for {self.source.source}" if self.source is not None else ""
-        return f"{text}; written by {self.operation} at byte {self.offset:#x}{made_for}"
+    network: VelaBin
+    oracle: Oracle
+    graph: Path | None = None
+    queue: Mapping[int, vela_debug.QueuedOperation] | None = None
+    origins: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)
-class Verification:
-    """What was compared: `mismatches` has the first difference of each set of inputs that has any."""
+class Subjects:
+    """What there is to verify in one file.
 
-    oracle: str
-    target: str
-    cases: int
-    elements: int
-    mismatches: tuple[Mismatch, ...]
+    Attributes:
+        program: of a .pte or .bpte; `cases` are bundled with it.
+        losses: what each layer lost by quantisation, as the compile report says; None if it does not.
+    """
+
+    name: str
+    networks: Sequence[Subject]
+    program: pte.Program | None = None
+    cases: Sequence[bundle.BundledCase] = ()
+    losses: Sequence[Mapping[str, Any]] | None = field(default=None)
 
 
-def verify(
-    network: VelaBin,
-    oracle: Oracle,
-    sets: Sequence[Sequence[np.ndarray]],
-    folder: Path,
-    debug: dict[int, QueuedOperation] | None = None,
-) -> Verification:
-    """Execute the network on every set of inputs and compare all outputs bit for bit.
+# --- files --------------------------------------------------------------------------------------------------
+
+
+def program_subjects(path: Path) -> Subjects:
+    """Of a .pte or .bpte: each delegate with the TOSA graph that Vela got, and what is bundled.
+
+    Raises:
+        UsageError: unreadable or damaged, or there is nothing in it to compare with.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError("cannot read the program", where=str(path), why=str(error.strerror)) from error
+    program, cases, report = (
+        pte.parse(data, str(path)),
+        bundle.cases(data, str(path)),
+        compile_report.find(path),
+    )
+    delegates = [delegate for method in program.methods for delegate in method.delegates]
+    foreign = sorted({d.backend for d in delegates} - {ETHOS_U})
+    if foreign or not delegates:
+        raise UsageError(
+            "no program for an Ethos-U",
+            where=str(path),
+            why=f"its delegates are {', '.join(foreign)}'s" if foreign else "it has no delegate",
+        )
+    if report is None and not cases:
+        why = "the compile report beside it tells which TOSA graph Vela got"
+        hint = "give the .pte where it was compiled, or a .bpte"
+        raise UsageError("no compile report", where=str(path), why=why, hint=hint)
+    networks = [_delegate(path, report, n, d, program) for n, d in enumerate(delegates)] if report else []
+    losses = report.data["quantization"].get("layers") if report else None
+    return Subjects(path.name, networks, program, cases, losses)
+
+
+def _delegate(
+    path: Path, report: CompileReport, number: int, delegate: pte.Delegate, program: pte.Program
+) -> Subject:
+    described = report.data["delegates"][number]
+    database, graph = report.path.parent / described["debug_database"], report.tosa[number]
+    try:
+        network = parse_velabin(delegate.blob, program.named_data)
+    except NpuError as error:
+        why = f"{type(error).__name__}: {error}"
+        raise UsageError(f"damaged delegate {number}", where=str(path), why=why) from error
+    queue = vela_debug.read(database) if database.is_file() else None
+    return Subject(f"delegate {number}", network, oracle_for(graph), graph, queue, described["origins"])
+
+
+def raw_subjects(path: Path, reference: Path) -> Subjects:
+    """Of Vela's raw result (.npz) and the .tosa or .tflite it was made of.
+
+    Raises:
+        UsageError: one of them cannot be read.
+    """
+    oracle = oracle_for(reference)
+    try:
+        return Subjects(path.name, [Subject(path.name, load_raw_npz(path), oracle)])
+    except NpuError as error:
+        raise UsageError("cannot read the network", where=str(path), why=str(error)) from error
+
+
+def compiled_subjects(path: Path, oracle: Oracle, network: VelaBin, debug_database: Path) -> Subjects:
+    """Of a .tosa or .tflite that has been compiled to `network`."""
+    queue = vela_debug.read(debug_database) if debug_database.is_file() else None
+    graph = path if path.suffix == ".tosa" else None
+    return Subjects(path.name, [Subject(path.name, network, oracle, graph, queue)])
+
+
+# --- verdicts -----------------------------------------------------------------------------------------------
+
+
+def verify(subjects: Subjects, request: Request, folder: Path) -> dict[str, Any]:
+    """Compile nothing, execute and compare everything; the verdict as JSON-ready data.
+
+    Its `result` is exact only when all is equal; close when only bundled outputs differ, by no more than a
+    quantisation step.
 
     Args:
         folder: for files on the way.
-        debug: Vela's debug database of the network, to name what a wrong element was made for.
 
     Raises:
-        NpuError: the network cannot be executed.
-        EnvironmentError_, RunFailed: the oracle has no answer.
+        UsageError: asked to bisect what cannot be.
+        RunFailed, EnvironmentError_: the NPU model or the oracle has no answer.
     """
-    config = from_config_word(parse(network.cmd_data).config_word)
-    expected = oracle.run(sets, folder)
-    found = [execute(network, config, inputs) for inputs in sets]
-    mismatches = []
-    for case, (actual, wanted) in enumerate(zip(found, expected, strict=True)):
-        mismatches += list(_mismatches(network, oracle, case, actual, wanted, debug or {}))[:1]
-    elements = sum(array.size for arrays in expected for array in arrays)
-    return Verification(oracle.name, config.name, len(sets), elements, tuple(mismatches))
+    networks = [_network(subject, request, folder) for subject in subjects.networks]
+    bundled = _bundled(subjects)
+    found = {part["result"] for part in (*networks, *bundled)}
+    return {
+        "file": subjects.name,
+        "result": next(r for r in ("different", "close", "exact") if r in found),
+        "networks": networks,
+        "bundled": bundled,
+        "quantization": _layers(subjects.losses, networks) if request.bisect else None,
+    }
 
 
-def _mismatches(
-    network: VelaBin,
-    oracle: Oracle,
-    case: int,
-    actual: Sequence[np.ndarray],
-    expected: Sequence[np.ndarray],
-    debug: dict[int, QueuedOperation],
-) -> Iterator[Mismatch]:
-    rows = zip(network.outputs, oracle.outputs, actual, expected, strict=True)
-    for number, (spec, port, mine, theirs) in enumerate(rows):
-        same_kind = np.frombuffer(mine.tobytes(), theirs.dtype).reshape(theirs.shape)
-        difference = first_difference(same_kind, theirs)
-        if difference is not None:
-            yield _mismatch(network, case, number, port, spec, difference, theirs.shape, debug)
+def _network(subject: Subject, request: Request, folder: Path) -> dict[str, Any]:
+    seeds = range(request.seed, request.seed + request.count)
+    sets = [seeded_inputs(subject.oracle.inputs, seed) for seed in seeds]
+    try:
+        check = check_network(subject.network, subject.oracle, sets, folder, subject.queue or {})
+        layers = _bisected(subject, sets[0]) if request.bisect else []
+    except NpuError as error:
+        what = "the NPU model refuses the network"
+        raise RunFailed(what, where=subject.name, why=str(error)) from error
+    different = check.mismatches or any(layer["difference"] for layer in layers)
+    return {
+        "name": subject.name,
+        "result": "different" if different else "exact",
+        **dataclasses.asdict(check),
+        "mismatches": [dataclasses.asdict(m) | {"text": str(m)} for m in check.mismatches],
+        "layers": layers,
+    }
 
 
-def _mismatch(
-    network: VelaBin,
-    case: int,
-    number: int,
-    port: Port,
-    spec: TensorSpec,
-    difference: Difference,
-    shape: tuple[int, ...],
-    debug: dict[int, QueuedOperation],
-) -> Mismatch:
-    stream = parse(network.cmd_data)
-    flat = int(np.ravel_multi_index(difference.index, shape)) if shape else 0
-    address = spec.offset + flat * spec.elem_size
-    step = last_writer(stream, from_config_word(stream.config_word).family, spec.region, address)
-    if step is None:
-        return Mismatch(case, number, port.name, difference, None, None, None)
-    source = at(debug, step.command.offset - stream.base_offset)
-    return Mismatch(case, number, port.name, difference, step.command.name, step.command.offset, source)
+def _bisected(subject: Subject, inputs: Sequence[Any]) -> list[dict[str, Any]]:
+    """The tensors in memory, each with the place in the model that it comes from."""
+    if subject.graph is None or subject.queue is None:
+        raise UsageError(
+            "cannot bisect",
+            where=subject.name,
+            why="it takes a TOSA graph and Vela's debug database",
+            hint="give a model, a .tosa, or a .pte with its compile report and artefacts",
+        )
+    origins = {origin["tosa"]: origin for origin in subject.origins}
+    layers = bisect.bisect(subject.network, subject.graph.read_bytes(), inputs, subject.queue)
+    return [_layer(layer, origins.get(layer.tensor, {})) for layer in layers]
+
+
+def _layer(layer: bisect.Layer, origin: Mapping[str, Any]) -> dict[str, Any]:
+    text = layer.reason or (str(layer.difference) if layer.difference else "equal")
+    place = {key: origin.get(key, "") for key in ("node", "module_path", "line")}
+    return dataclasses.asdict(layer) | place | {"text": text}
+
+
+def _bundled(subjects: Subjects) -> list[dict[str, Any]]:
+    if subjects.program is None or not subjects.cases:
+        return []
+    delegates = [delegate for method in subjects.program.methods for delegate in method.delegates]
+    try:
+        blob = parse_velabin(delegates[0].blob, subjects.program.named_data)
+        config = from_config_word(parse(blob.cmd_data).config_word)
+    except NpuError as error:
+        raise UsageError("damaged delegate 0", where=subjects.name, why=str(error)) from error
+    outputs = check_bundle(subjects.program, subjects.cases, config, subjects.name)
+    return [dataclasses.asdict(o) | {"result": o.result, "text": str(o)} for o in outputs]
+
+
+def _layers(
+    losses: Sequence[Mapping[str, Any]] | None, networks: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]] | None:
+    """Each layer's loss by quantisation beside what the device made of its tensors; None if not measured."""
+    if losses is None:
+        return None
+    tensors = [layer for network in networks for layer in network["layers"]]
+    return [dict(loss) | {"device": _on_device(loss["nodes"], tensors)} for loss in losses]
+
+
+def _on_device(nodes: Sequence[str], tensors: Sequence[Mapping[str, Any]]) -> str:
+    """equal or different where tensors of these nodes were compared, else why there is nothing to say."""
+    own = [tensor for tensor in tensors if tensor["node"] in nodes]
+    if any(tensor["difference"] for tensor in own):
+        return "different"
+    if any(not tensor["reason"] for tensor in own):
+        return "equal"
+    return own[-1]["reason"] if own else "no tensor of its own"

@@ -14,7 +14,8 @@ TARGETS = ("ethos-u85-256", "ethos-u65-512")
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder with two_conv compiled for `TARGETS`; not to be written to."""
+    """Folder with two_conv compiled for `TARGETS`, its layers' losses measured; not to be written to."""
     folder = tmp_path_factory.mktemp("compiled")
-    assert main(["compile", "-m", "two_conv", "-t", ",".join(TARGETS), "-o", str(folder)]) == 0
+    words = ["compile", "-m", "two_conv", "-t", ",".join(TARGETS), "--quantization_loss", "-o", str(folder)]
+    assert main(words) == 0
     return folder

@@ -3,18 +3,29 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import json
+import os
+import signal
+from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
+import flatbuffers
 import numpy as np
 import pytest
 
+from aot import compile as aot_compile
 from armdeploy.main import main
 from fvp import litert
 from fvp.bisect import bisect
-from fvp.verify import TosaOracle, seeded_inputs, verify
-from npu.config import NpuConfig, from_config_word
+from fvp.bundle_check import check_bundle
+from fvp.host.executor import execute_method
+from fvp.inputs import random_inputs
+from fvp.network_check import check_network
+from fvp.oracle import TosaOracle, seeded_inputs
+from npu.config import NpuConfig, from_config_word, npu_config
 from npu.container import VelaBin, parse_velabin
 from npu.machine import Npu, _regions
 from npu.memory import ArrayMemory
@@ -22,7 +33,10 @@ from npu.operation import Operation
 from npu.stream import encode_all, parse
 from npu.walk import walk
 from npu.writer import last_writer
-from report import pte, vela_debug
+from report import flatschema, pte, vela_debug
+from report.bundle import BundledCase
+from report.errors import RunFailed
+from report.forked import forked
 
 LAST_CONVOLUTION = {"tosa_rescale_default_1", "tosa_transpose_default_1"}
 """Its result: a U85 stores it transposed, with no tensor between."""
@@ -42,7 +56,7 @@ def network(request: pytest.FixtureRequest, compiled: Path) -> tuple[VelaBin, To
 def test_a_compiled_network_is_exact(network: tuple[VelaBin, TosaOracle], tmp_path: Path) -> None:
     vela, oracle = network
     sets = [seeded_inputs(oracle.inputs, seed) for seed in range(4)]
-    result = verify(vela, oracle, sets, tmp_path)
+    result = check_network(vela, oracle, sets, tmp_path)
     assert (result.cases, result.mismatches) == (4, ()) and result.elements == 4 * 8 * 14 * 14
 
 
@@ -52,7 +66,7 @@ def test_a_changed_bias_is_found_and_located(network: tuple[VelaBin, TosaOracle]
     damaged = bytearray(vela.weight_data)
     damaged[_last_scale(vela)] ^= 0x55
     changed = dataclasses.replace(vela, weight_data=bytes(damaged))
-    result = verify(changed, oracle, [seeded_inputs(oracle.inputs, 0)], tmp_path)
+    result = check_network(changed, oracle, [seeded_inputs(oracle.inputs, 0)], tmp_path)
     (mismatch,) = result.mismatches
     index, spec = mismatch.difference.index, vela.outputs[0]
     address = spec.offset + int(np.ravel_multi_index(index, oracle.outputs[0].shape))
@@ -154,7 +168,8 @@ def test_a_program_is_compared_by_delegate(
     assert main(["verify", str(program), "--count", "1", *words]) == 0
     text = capsys.readouterr().out
     if "--json" in words:
-        (found,) = json.loads(text)["networks"]
+        (file,) = json.loads(text)["files"]
+        (found,) = file["networks"]
         assert found["result"] == "exact" and any(layer["text"] == "equal" for layer in found["layers"])
     else:
         assert "delegate 0: ethos-u65-512 against tosa_reference_model: 1 sets" in text
@@ -169,9 +184,116 @@ def test_the_command_compiles_executes_and_compares(
     assert main(["verify", str(graph), "-t", "ethos-u55-128", *words]) == 0
     text = capsys.readouterr().out
     if "--json" in words:
-        assert [n["result"] for n in json.loads(text)["networks"]] == ["exact"]
+        assert [file["result"] for file in json.loads(text)["files"]] == ["exact"]
     else:
         assert "ethos-u55-128 against tosa_reference_model: 2 sets" in text and "verify: exact" in text
+
+
+def test_float_and_quantised_are_compared_beside_the_device(
+    compiled: Path, capsys: pytest.CaptureFixture
+) -> None:
+    program = compiled / "two_conv_arm_delegate_ethos-u85-256.pte"
+    assert main(["verify", str(program), "--count", "1", "--bisect", "--json"]) == 0
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    layers = file["quantization"]
+    assert [layer["operator"] for layer in layers] == ["input", "relu.default", "conv2d.default"]
+    assert [layer["device"] for layer in layers] == ["no tensor of its own", "equal", "equal"]
+    assert all(20 < layer["sqnr_db"] < 60 and 0.999 < layer["cosine"] < 1 for layer in layers)
+    assert [layer["module_path"] for layer in file["networks"][0]["layers"]][-1] == "second"
+    assert main(["verify", str(program), "--count", "1", "--bisect"]) == 0
+    text = capsys.readouterr().out
+    assert "device: equal in all" in text and "quantisation: least at" in text
+
+
+@pytest.mark.parametrize(("added", "code", "told"), [(0, 0, "exact"), (1, 0, "close"), (2, 5, "different")])
+def test_bundled_outputs_are_compared_in_steps(
+    tmp_path: Path, capsys: pytest.CaptureFixture, added: int, code: int, told: str
+) -> None:
+    data = Path("tests/data/two_conv_u85_256.pte").read_bytes()
+    program = pte.parse(data)
+    inputs = random_inputs(program.method().tensors(program.method().inputs), 0)
+    (output,) = execute_method(
+        program.method(), program.named_data, inputs, npu_config("ethos-u85-256")
+    ).outputs
+    output = output.copy()
+    (found,) = check_bundle(
+        program, [BundledCase("forward", inputs, (output,))], npu_config("ethos-u85-256"), ""
+    )
+    assert found.result == "exact" and found.step is not None
+    output.reshape(-1)[5] += added * found.step
+    path = tmp_path / "m.bpte"
+    path.write_bytes(bundled(data, inputs, [output]))
+    assert main(["verify", str(path)]) == code
+    text = capsys.readouterr().out
+    assert f"output 0: {told}" in text and text.endswith(f"verify: {told}\n")
+
+
+def bundled(program: bytes, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> bytes:
+    """A .bpte with one case, of float32 tensors."""
+    schema = flatschema.classes(flatschema.BUNDLED_PROGRAM)
+    case, suite, bundle = (
+        getattr(schema, f"{name}T")()
+        for name in ("BundledMethodTestCase", "BundledMethodTestSuite", "BundledProgram")
+    )
+    case.inputs, case.expectedOutputs = ([_value(schema, a) for a in side] for side in (inputs, outputs))
+    suite.methodName, suite.testCases = "forward", [case]
+    bundle.methodTestSuites, bundle.program = [suite], np.frombuffer(program, np.uint8)
+    builder = flatbuffers.Builder()
+    builder.Finish(bundle.Pack(builder), b"BP08")
+    return bytes(builder.Output())
+
+
+def _value(schema: ModuleType, array: np.ndarray) -> object:
+    value, tensor = schema.ValueT(), schema.TensorT()
+    tensor.scalarType, tensor.sizes = 6, list(array.shape)
+    tensor.dimOrder, tensor.data = list(range(array.ndim)), np.frombuffer(array.tobytes(), np.uint8)
+    value.valType, value.val = schema.ValueUnion.Tensor, tensor
+    return value
+
+
+def test_a_model_is_compiled_with_its_losses_measured(
+    compiled: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """What a model name is turned into; the compilation is another test's."""
+    asked = []
+
+    def compiled_before(arguments: argparse.Namespace) -> list[tuple[Path, dict]]:
+        asked.append((arguments.model, arguments.target, arguments.quantization_loss))
+        return [(compiled / "two_conv_arm_delegate_ethos-u85-256.pte", {})]
+
+    monkeypatch.setattr(aot_compile, "compile_models", compiled_before)
+    assert main(["verify", "two_conv", "-t", "ethos-u85-256", "--count", "1", "--bisect"]) == 0
+    assert asked == [("two_conv", ["ethos-u85-256"], True)]
+
+
+def test_a_child_that_dies_is_a_failed_run() -> None:
+    with pytest.raises(RunFailed, match="the oracle ended without a result: signal 9"):
+        forked(lambda: os.kill(os.getpid(), signal.SIGKILL), "the oracle")
+    with pytest.raises(RunFailed, match="too short"):
+        forked(lambda: _refuse(), "the oracle")
+    assert forked(lambda: [np.arange(3)], "the oracle")[0].tolist() == [0, 1, 2]
+
+
+def _refuse() -> None:
+    raise RunFailed("too short")
+
+
+@pytest.mark.parametrize("length", [0, 3, 8, 20, 1000, -4])
+@pytest.mark.parametrize("suffix", [".tosa", ".pte", ".bpte", ".tflite", ".npz"])
+def test_a_truncated_file_is_one_line(
+    compiled: Path, tmp_path: Path, capsys: pytest.CaptureFixture, suffix: str, length: int
+) -> None:
+    folder = compiled / "two_conv_arm_delegate_ethos-u85-256_artifacts" / "delegate_0"
+    program = compiled / "two_conv_arm_delegate_ethos-u85-256.pte"
+    whole = {".tosa": folder / "out.tosa", ".tflite": MODELS / "kws_ref_model.tflite"}.get(suffix, program)
+    if not whole.is_file():
+        pytest.skip(f"{whole.name} is not here")
+    path = tmp_path / f"short{suffix}"
+    path.write_bytes(whole.read_bytes()[:length])
+    words = ["--reference", str(folder / "out.tosa")] if suffix == ".npz" else []
+    assert main(["verify", str(path), *words]) in (2, 4)
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1 and "internal error" not in captured.err and captured.out == ""
 
 
 @pytest.mark.parametrize(
@@ -181,6 +303,10 @@ def test_the_command_compiles_executes_and_compares(
         (["model.onnx"], 2, "no reference for .onnx files"),
         (["README.md"], 2, "no reference for .md files"),
         (["tests/data/ds_cnn_u85_256.pte"], 2, "no compile report"),
+        (["tests/data/ds_cnn_u85_256.pte", "-t", "ethos-u85"], 2, "--target is for files that are compiled"),
+        (["no_such_model"], 2, "unknown model"),
+        (["a.npz"], 2, "no reference"),
+        ([], 2, "give either FILE or --model"),
         (["absent.npz", "--reference", "absent.tosa"], 2, "no such file"),
     ],
 )
