@@ -118,8 +118,6 @@ class _Compiler:
 
     def compile(self, job: CpuJob) -> dict[str, Any]:
         """Compile, write the files, and return the report; raises CompileError."""
-        import torch
-
         from aot.cortex_a import lowering
         from aot.quantize import is_quantized
 
@@ -133,7 +131,7 @@ class _Compiler:
                 exported, model, self._calibration, options.dtype, strict=options.strict
             )
         reference = job.artefacts / "reference.pt2"
-        torch.export.save(program, reference)
+        lowering.save(program, reference)
         self.say(f"lowering {sum(node.op == 'call_function' for node in program.graph.nodes)} operators")
         with self._timed("lowering"):
             lowered = lowering.lower(program, options.dtype, delegate=options.delegate)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -23,6 +24,9 @@ from report.errors import CompileError, UsageError
 
 if TYPE_CHECKING:
     from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
+
+
+_ORIGINS = ("stack_trace", "from_node")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,6 +113,15 @@ def quantize(
             prepared(*sample, **model.kwargs)
         converted = convert_pt2e(prepared)
     return _export(converted, model, strict=strict)
+
+
+def save(exported: ExportedProgram, path: Path) -> None:
+    """Write `exported` as a .pt2 file, without the notes on its origin that name files of this machine."""
+    nodes = list(exported.graph.nodes)
+    kept = [{key: node.meta.pop(key) for key in _ORIGINS if key in node.meta} for node in nodes]
+    torch.export.save(exported, path)
+    for node, notes in zip(nodes, kept, strict=True):
+        node.meta.update(notes)
 
 
 def lower(exported: ExportedProgram, dtype: CpuDtype, *, delegate: bool) -> Lowered:

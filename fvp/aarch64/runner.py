@@ -192,21 +192,21 @@ def _output(folder: Path, number: int) -> Path:
 
 
 class Emulated(Machine):
-    """qemu-aarch64 with every feature that it has, SME2 included."""
+    """qemu-aarch64; `cpu` "max" has every feature that it knows, SME2 included."""
 
     name = "aarch64-emulated"
 
-    def __init__(self, qemu: Path, version: str, runner: Sequence[str]) -> None:
-        self._qemu, self._version, self._runner = qemu, version, tuple(runner)
+    def __init__(self, qemu: Path, version: str, runner: Sequence[str], cpu: str = "max") -> None:
+        self._qemu, self._version, self._runner, self._cpu = qemu, version, tuple(runner), cpu
 
     def describe(self) -> dict[str, str]:
-        return {"emulator": f"qemu-aarch64 {self._version}", "cpu": "-cpu max"}
+        return {"emulator": f"qemu-aarch64 {self._version}", "cpu": f"-cpu {self._cpu}"}
 
     def execute(
         self, folder: Path, arguments: Sequence[str], seconds: float, trace_to: Path | None
     ) -> tuple[int | None, str]:
         log = [*QEMU_OPTIONS, "-D", str(trace_to)] if trace_to is not None else []
-        command = [str(self._qemu), "-cpu", "max", *log, *self._runner, *arguments]
+        command = [str(self._qemu), "-cpu", self._cpu, *log, *self._runner, *arguments]
         return run_briefly(["env", "-C", str(folder), *command], seconds, whole=True)
 
 
