@@ -15,6 +15,7 @@ from aot.targets import DEFAULT_TARGET, find_targets
 from aot.vela_config import resolve_settings
 from aot.vela_file import SUFFIXES, compile_file
 from fvp import verify
+from fvp.bundle_check import MAX_STEPS
 from fvp.oracle import oracle_for
 from report import verify_text
 from report.errors import OutputMismatch, UsageError
@@ -41,16 +42,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="compare every tensor in memory, and float with quantised layer by layer",
     )
+    group.add_argument(
+        "--bundle-steps",
+        type=int,
+        default=MAX_STEPS,
+        metavar="N",
+        help=f"quantisation steps that outputs bundled in a .bpte, PyTorch's, may be away ({MAX_STEPS})",
+    )
     group.add_argument("--json", action="store_true", help="print one JSON document on stdout")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compile, execute, compare; 0 only when every output of every set is equal."""
-    if arguments.count < 1:
-        raise UsageError("--count must be positive")
+    """Compile, execute, compare; 0 only when every output is equal, bundled ones within their steps."""
+    if arguments.count < 1 or arguments.bundle_steps < 0:
+        raise UsageError("--count must be positive, and --bundle-steps not negative")
     if (arguments.file is None) == (arguments.model is None):
         raise UsageError("give either FILE or --model")
-    request = verify.Request(arguments.count, arguments.seed, arguments.bisect)
+    request = verify.Request(arguments.count, arguments.seed, arguments.bisect, arguments.bundle_steps)
     with tempfile.TemporaryDirectory(prefix="armdeploy-verify-") as folder:
         subjects = _subjects(arguments, Path(folder))
         verdicts = [verify.verify(each, request, Path(folder)) for each in subjects]

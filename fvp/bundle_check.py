@@ -21,7 +21,8 @@ from report.bundle import BundledCase
 from report.errors import UsageError
 
 MAX_STEPS = 1
-"""Between a right output and the bundled one: what one rounding makes."""
+"""Between an output and the bundled one unless asked otherwise: what one rounding makes. Deep networks, where
+one step early on becomes several at the end, need more."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class BundledOutput:
 
     Attributes:
         step: of the output's quantisation, in its own unit; None where the program does not dequantise it.
-        steps: the largest difference, in those; None without a step.
+        steps: the largest difference, in those, and `allowed` how many may be; None without a step.
         difference: the first element that differs, None when all are equal.
     """
 
@@ -40,25 +41,32 @@ class BundledOutput:
     elements: int
     step: float | None
     steps: float | None
+    allowed: int
     difference: Difference | None
 
     @property
     def result(self) -> str:
-        """exact, close (within `MAX_STEPS`) or different."""
+        """exact, close (within `allowed` steps) or different."""
         if self.difference is None:
             return "exact"
-        return "close" if self.steps is not None and self.steps <= MAX_STEPS else "different"
+        return "close" if self.steps is not None and self.steps <= self.allowed else "different"
 
     def __str__(self) -> str:
         where = f"bundled case {self.case} of {self.method}, output {self.output}"
         if self.difference is None:
             return f"{where}: exact, {self.elements:,} elements"
-        apart = f", {self.steps:g} steps of {self.step:.6g}" if self.steps is not None else ""
+        apart = (
+            f", {self.steps:g} of {self.allowed} steps of {self.step:.6g}" if self.steps is not None else ""
+        )
         return f"{where}: {self.result}{apart}; {self.difference}"
 
 
 def check_bundle(
-    program: pte.Program, cases: Sequence[BundledCase], config: NpuConfig, where: str
+    program: pte.Program,
+    cases: Sequence[BundledCase],
+    config: NpuConfig,
+    where: str,
+    allowed: int = MAX_STEPS,
 ) -> list[BundledOutput]:
     """Run every case on the host: delegates on the NPU model, other operators on torch.
 
@@ -69,29 +77,22 @@ def check_bundle(
     return [
         output
         for number, case in enumerate(cases)
-        for output in _check_case(program, number, case, config, where)
+        for output in _check_case(program, number, case, config, where, allowed)
     ]
 
 
 def _check_case(
-    program: pte.Program, number: int, case: BundledCase, config: NpuConfig, where: str
+    program: pte.Program, number: int, case: BundledCase, config: NpuConfig, where: str, allowed: int
 ) -> Iterator[BundledOutput]:
     method = program.method(case.method)
     _require_fit(method, case, f"{where}, bundled case {number}")
     found = execute_method(method, program.named_data, case.inputs, config).outputs
     for output, (mine, theirs) in enumerate(zip(found, case.outputs, strict=True)):
         step = _step(method, method.outputs[output])
-        steps = float(np.abs(mine.astype(np.float64) - theirs).max(initial=0)) / step if step else None
+        largest = float(np.abs(mine.astype(np.float64) - theirs).max(initial=0))
+        steps = round(largest / step, 3) if step else None
         difference = first_difference(mine, theirs)
-        yield BundledOutput(
-            case.method,
-            number,
-            output,
-            theirs.size,
-            step,
-            None if steps is None else round(steps, 3),
-            difference,
-        )
+        yield BundledOutput(case.method, number, output, theirs.size, step, steps, allowed, difference)
 
 
 def _require_fit(method: pte.Method, case: BundledCase, where: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fvp import bisect
-from fvp.bundle_check import check_bundle
+from fvp.bundle_check import MAX_STEPS, check_bundle
 from fvp.network_check import check_network
 from fvp.oracle import Oracle, oracle_for, seeded_inputs
 from npu.config import from_config_word
@@ -30,11 +30,15 @@ ETHOS_U = "EthosUBackend"
 
 @dataclass(frozen=True)
 class Request:
-    """How much to compare: `count` sets of inputs from `seed` on, and each tensor in memory if `bisect`."""
+    """How much to compare: `count` sets of inputs from `seed` on, and each tensor in memory if `bisect`.
+
+    `bundle_steps` is how many quantisation steps a bundled output may be away.
+    """
 
     count: int = 10
     seed: int = 0
     bisect: bool = False
+    bundle_steps: int = MAX_STEPS
 
 
 @dataclass(frozen=True)
@@ -146,8 +150,8 @@ def compiled_subjects(path: Path, oracle: Oracle, network: VelaBin, debug_databa
 def verify(subjects: Subjects, request: Request, folder: Path) -> dict[str, Any]:
     """Compile nothing, execute and compare everything; the verdict as JSON-ready data.
 
-    Its `result` is exact only when all is equal; close when only bundled outputs differ, by no more than a
-    quantisation step.
+    Its `result` is exact only when all is equal; close when only bundled outputs differ, by no more than
+    the quantisation steps that they may.
 
     Args:
         folder: for files on the way.
@@ -157,7 +161,7 @@ def verify(subjects: Subjects, request: Request, folder: Path) -> dict[str, Any]
         RunFailed, EnvironmentError_: the NPU model or the oracle has no answer.
     """
     networks = [_network(subject, request, folder) for subject in subjects.networks]
-    bundled = _bundled(subjects)
+    bundled = _bundled(subjects, request.bundle_steps)
     found = {part["result"] for part in (*networks, *bundled)}
     return {
         "file": subjects.name,
@@ -207,7 +211,7 @@ def _layer(layer: bisect.Layer, origin: Mapping[str, Any]) -> dict[str, Any]:
     return dataclasses.asdict(layer) | place | {"text": text}
 
 
-def _bundled(subjects: Subjects) -> list[dict[str, Any]]:
+def _bundled(subjects: Subjects, allowed: int) -> list[dict[str, Any]]:
     if subjects.program is None or not subjects.cases:
         return []
     delegates = [delegate for method in subjects.program.methods for delegate in method.delegates]
@@ -216,7 +220,7 @@ def _bundled(subjects: Subjects) -> list[dict[str, Any]]:
         config = from_config_word(parse(blob.cmd_data).config_word)
     except NpuError as error:
         raise UsageError("damaged delegate 0", where=subjects.name, why=str(error)) from error
-    outputs = check_bundle(subjects.program, subjects.cases, config, subjects.name)
+    outputs = check_bundle(subjects.program, subjects.cases, config, subjects.name, allowed)
     return [dataclasses.asdict(o) | {"result": o.result, "text": str(o)} for o in outputs]
 
 

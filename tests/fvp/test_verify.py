@@ -225,6 +225,9 @@ def test_bundled_outputs_are_compared_in_steps(
     path.write_bytes(bundled(data, inputs, [output]))
     assert main(["verify", str(path)]) == code
     text = capsys.readouterr().out
+    if added:
+        assert main(["verify", str(path), "--bundle-steps", str(added - 1)]) == 5
+        assert main(["verify", str(path), "--bundle-steps", str(added)]) == 0
     assert f"output 0: {told}" in text and text.endswith(f"verify: {told}\n")
 
 
