@@ -134,7 +134,7 @@ def _limits(dtype: np.dtype) -> tuple[int, int]:
 
 def _uniform(rng: np.random.Generator, port: Port) -> np.ndarray:
     low, high = _limits(port.dtype)
-    kind = np.int64 if port.dtype.kind in "bi" else np.uint64
+    kind = np.uint8 if port.dtype.kind == "b" else port.dtype
     return rng.integers(low, high, port.shape, dtype=kind, endpoint=True).astype(port.dtype)
 
 

@@ -26,10 +26,9 @@ def digests(outputs: Sequence[Sequence[np.ndarray]]) -> list[str]:
     return [hashlib.sha256(b"".join(a.tobytes() for a in arrays)).hexdigest() for arrays in outputs]
 
 
-def model_inputs(model: bytes) -> list[list[np.ndarray]]:
+def model_inputs(model: Path) -> list[list[np.ndarray]]:
     """The seeded sets of inputs."""
-    ports = tflite_models.inputs_of(model)
-    return [tflite_models.seeded_inputs(ports, seed) for seed in SEEDS]
+    return tflite_models.input_sets(model, SEEDS)
 
 
 def prepared(folder: Path) -> dict[str, Path]:
@@ -46,7 +45,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         models = prepared(folder)
-        jobs = {path: model_inputs(path.read_bytes()) for path in models.values()}
+        jobs = {path: model_inputs(path) for path in models.values()}
         outputs = litert.outputs(jobs, folder)
     expected = {name: digests(outputs[path]) for name, path in models.items()}
     EXPECTED.write_text(json.dumps({"litert": litert.VERSION, "models": expected}, indent=1) + "\n")

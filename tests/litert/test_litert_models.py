@@ -34,15 +34,15 @@ def test_every_model_is_recorded() -> None:
 @pytest.mark.parametrize("name", RECORDED)
 def test_equals_litert(name: str, models: dict[str, Path], tmp_path: Path) -> None:
     model = models[name]
-    inputs = record.model_inputs(model.read_bytes())
+    inputs = record.model_inputs(model)
     for npu in tflite_models.NPUS:
-        compiled = tflite_models.compile_model(model, npu, tmp_path / npu)
-        outputs = tflite_models.npu_outputs(compiled, npu, inputs)
+        network = tflite_models.compiled(model, npu, tmp_path / npu)
+        outputs = tflite_models.npu_outputs(network, npu, inputs)
         assert record.digests(outputs) == RECORDED[name], npu
 
 
 @pytest.mark.skipif(litert.python() is None, reason=tflite_models.NO_INTERPRETER)
 def test_records_are_litert_s(models: dict[str, Path], tmp_path: Path) -> None:
-    jobs = {path: record.model_inputs(path.read_bytes()) for path in models.values()}
+    jobs = {path: record.model_inputs(path) for path in models.values()}
     outputs = litert.outputs(jobs, tmp_path)
     assert {name: record.digests(outputs[path]) for name, path in models.items()} == RECORDED

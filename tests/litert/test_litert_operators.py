@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from fvp import litert
+from npu.container import VelaBin
+from report.errors import CompileError
 from tests.litert import tflite_models
 
 pytestmark = pytest.mark.skipif(litert.python() is None, reason=tflite_models.NO_INTERPRETER)
@@ -20,10 +22,10 @@ ACCEPTED = {"ethos-u55-128": 100, "ethos-u85-256": 101}
 INPUT_SEEDS = (0, 1, 2)
 
 
-def accepted(model: Path, npu: str, folder: Path) -> Path | None:
+def accepted(model: Path, npu: str, folder: Path) -> VelaBin | None:
     try:
-        return tflite_models.compile_model(model, npu, folder)
-    except RuntimeError:
+        return tflite_models.compiled(model, npu, folder)
+    except CompileError:
         return None
 
 
@@ -39,21 +41,15 @@ def test_operators(tmp_path: Path) -> None:
     command = [str(litert.python()), str(script), str(tmp_path / "models"), str(SEED)]
     subprocess.run(command, check=True)
     models = sorted((tmp_path / "models").iterdir())
-    jobs = {
-        model: [
-            tflite_models.seeded_inputs(tflite_models.inputs_of(model.read_bytes()), seed)
-            for seed in INPUT_SEEDS
-        ]
-        for model in models
-    }
+    jobs = {model: tflite_models.input_sets(model, INPUT_SEEDS) for model in models}
     expected = litert.outputs(jobs, tmp_path)
     different, taken = [], dict.fromkeys(NPUS, 0)
     for npu in NPUS:
         for model in models:
-            compiled = accepted(model, npu, tmp_path / npu)
-            if compiled is not None:
+            network = accepted(model, npu, tmp_path / npu)
+            if network is not None:
                 taken[npu] += 1
-                if wrong(tflite_models.npu_outputs(compiled, npu, jobs[model]), expected[model]):
+                if wrong(tflite_models.npu_outputs(network, npu, jobs[model]), expected[model]):
                     different.append(f"{model.stem} {npu}")
     assert different == []
     assert taken == ACCEPTED
