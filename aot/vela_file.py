@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,8 @@ def compile_file(model: Path, target: NpuConfig, settings: VelaSettings, folder:
     Raises:
         CompileError: Vela refuses it, or leaves a part of it to the CPU.
     """
+    from ethosu.vela import vela  # once, here: each child would import it anew
+
     arguments = [
         str(model),
         f"--accelerator-config={target.name}",
@@ -43,7 +46,7 @@ def compile_file(model: Path, target: NpuConfig, settings: VelaSettings, folder:
     ]
     refusal = f"Vela refuses {model.name} for {target.name}"
     try:
-        printed = forked(lambda: _vela(arguments, refusal), "vela")
+        printed = forked(lambda: _run(vela.main, arguments, refusal), "vela")
     except RunFailed as error:  # a damaged file brings its readers down
         raise CompileError(refusal, where="vela", why=error.one_line()) from error
     result = folder / f"{model.stem}_vela.npz"
@@ -54,17 +57,15 @@ def compile_file(model: Path, target: NpuConfig, settings: VelaSettings, folder:
     return CompiledFile(load_raw_npz(result), result, folder / f"{model.stem}_debug.xml")
 
 
-def _vela(arguments: list[str], refusal: str) -> str:
-    """What Vela's program prints.
+def _run(main: Callable[[list[str]], object], arguments: list[str], refusal: str) -> str:
+    """What Vela's program `main` prints.
 
     Raises:
         CompileError: it fails; `refusal` says what, Vela why.
     """
-    from ethosu.vela import vela
-
     try:
         with quiet() as printed:
-            vela.main(arguments)
+            main(arguments)
     except (Exception, SystemExit) as error:  # Vela ends the process when it dislikes an argument
         raise CompileError(refusal, where="vela", why=str(error)) from error
     return printed.text
