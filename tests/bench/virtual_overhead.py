@@ -4,7 +4,8 @@
     python -m tests.bench.virtual_overhead [--target T] [--repeat N] [PROGRAM.pte ...]
 
 Prints for each program the fastest of N runs: wall time from the start of QEMU to the outputs, the part spent
-in the NPU model, the rest, and how often the simulated CPU stopped. The processor times hardly depend on what
+in the NPU model, the rest, the ratio of the first two, and how often the simulated CPU stopped. With --repeat 1
+it is the first run of a process, which reads the model's weights as the command line does. The processor times hardly depend on what
 else the machine does: QEMU's, and this process's without the NPU's jobs.
 """
 
@@ -83,14 +84,25 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     arguments = parser.parse_args()
     clock = NpuClock()
-    print("program                          wall    npu  beside   cpu: qemu    own   stops")
+    print("program                          wall    npu  beside  ratio   cpu: qemu    own   stops")
     for path in arguments.programs:
         job = job_of(path, arguments.target)
         best = min(
             (measure(job, clock) for _ in range(arguments.repeat)), key=lambda cost: cost.wall - cost.npu
         )
-        figures = (best.wall, best.npu, best.wall - best.npu, best.qemu_cpu, best.own_cpu)
-        print(f"{path.stem:30}" + "{:7.3f}{:7.3f}{:8.3f}{:12.3f}{:7.3f}".format(*figures) + f"{best.stops:8}")
+        figures = (
+            best.wall,
+            best.npu,
+            best.wall - best.npu,
+            best.wall / best.npu,
+            best.qemu_cpu,
+            best.own_cpu,
+        )
+        print(
+            f"{path.stem:30}"
+            + "{:7.3f}{:7.3f}{:8.3f}{:7.2f}{:12.3f}{:7.3f}".format(*figures)
+            + f"{best.stops:8}"
+        )
 
 
 if __name__ == "__main__":
