@@ -4,9 +4,9 @@
     python -m tests.bench.virtual_overhead [--target T] [--repeat N] [PROGRAM.pte ...]
 
 Prints for each program the fastest of N runs: wall time from the start of QEMU to the outputs, the part spent
-in the NPU model, the rest, the ratio of the first two, and how often the simulated CPU stopped. With --repeat 1
-it is the first run of a process, which reads the model's weights as the command line does. The processor times hardly depend on what
-else the machine does: QEMU's, and this process's without the NPU's jobs.
+in the NPU model, the rest, the ratio of the first two, and how often the simulated CPU stopped. With
+--repeat 1 it is the first run of a process. The processor times hardly depend on what else the machine does:
+QEMU's, and this process's without the NPU's jobs.
 """
 
 from __future__ import annotations
