@@ -38,12 +38,13 @@ def export(model: Model, *, strict: bool) -> ExportedProgram:
     exported = model.exported
     if exported is None:
         assert model.module is not None
-        exported = _export(model.module.requires_grad_(False), model, strict=strict)
+        exported = export_module(model.module.requires_grad_(False), model, strict=strict)
     _refuse_dynamic_inputs(exported, model.name)
     return exported
 
 
-def _export(module: torch.nn.Module, model: Model, *, strict: bool) -> ExportedProgram:
+def export_module(module: torch.nn.Module, model: Model, *, strict: bool) -> ExportedProgram:
+    """`module` as an exported program, traced with the inputs of `model`; raises CompileError."""
     try:
         return torch.export.export(module, model.inputs, dict(model.kwargs) or None, strict=strict)
     except Exception as error:
@@ -110,7 +111,7 @@ def quantize(
         floats = float_values(prepared, model.inputs, model.kwargs) if measure else {}
         converted = convert_pt2e(prepared)
         losses = layer_losses(converted, floats, model.inputs, model.kwargs) if measure else ()
-    return Quantized(converted, _export(converted, model, strict=strict), losses)
+    return Quantized(converted, export_module(converted, model, strict=strict), losses)
 
 
 def reference_outputs(module: Any, model: Model) -> Any:

@@ -119,7 +119,7 @@ def _plan(request: Request) -> _Plan:
     config = _target(request, program, method)
     platform, warning = choose(request.platform, config.name, request.runner)
     warnings: tuple[str, ...] = (warning,) if warning else ()
-    arrays, source = _inputs(request, method, report)
+    arrays, source = choose_inputs(request, method, report)
     if report is None:
         warnings += (f"no compile report beside {request.pte.name}: delegates are not compared with TOSA",)
     return _Plan(request, program, report, config, arrays, source, platform, warnings)
@@ -149,9 +149,10 @@ def _target(request: Request, program: pte.Program, method: pte.Method) -> NpuCo
     return asked or npu_config("ethos-u85")
 
 
-def _inputs(
+def choose_inputs(
     request: Request, method: pte.Method, report: CompileReport | None
 ) -> tuple[tuple[np.ndarray, ...], str]:
+    """The input arrays of a run, and where they come from: the request's files, the example, a seed."""
     tensors = method.tensors(method.inputs)
     if request.input_files:
         preprocessing = report.preprocessing if report else None

@@ -16,10 +16,10 @@ from torch.utils._pytree import tree_map
 
 from aot.calibration import Calibration
 from aot.cortex_a.options import CpuDtype
-from aot.failures import compile_errors, first_line
+from aot.failures import compile_errors
 from aot.fallback import Placement, placement_of
 from aot.models import Model
-from aot.quantize import is_quantized
+from aot.quantize import export_module, is_quantized
 from report.errors import CompileError, UsageError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def export(model: Model, *, strict: bool) -> ExportedProgram:
     exported = model.exported
     if exported is None:
         assert model.module is not None
-        exported = _export(model.module.requires_grad_(False), model, strict=strict)
+        exported = export_module(model.module.requires_grad_(False), model, strict=strict)
     for node in exported.graph.nodes:
         shape = getattr(node.meta.get("val"), "shape", ()) if node.op == "placeholder" else ()
         if any(isinstance(size, torch.SymInt) for size in shape):
@@ -79,17 +79,6 @@ def export(model: Model, *, strict: bool) -> ExportedProgram:
                 hint="export with fixed sizes, that is without dynamic_shapes",
             )
     return exported
-
-
-def _export(module: Any, model: Model, *, strict: bool) -> ExportedProgram:
-    try:
-        return torch.export.export(module, model.inputs, dict(model.kwargs) or None, strict=strict)
-    except Exception as error:
-        why = f"{type(error).__name__}: {first_line(error)}"
-        hint = "try --non_strict_export" if strict else ""
-        raise CompileError(
-            f"torch.export cannot trace {model.name}", where="export", why=why, hint=hint
-        ) from error
 
 
 def quantize(
@@ -112,7 +101,7 @@ def quantize(
         for sample in calibration.samples(model):
             prepared(*sample, **model.kwargs)
         converted = convert_pt2e(prepared)
-    return _export(converted, model, strict=strict)
+    return export_module(converted, model, strict=strict)
 
 
 def save(exported: ExportedProgram, path: Path) -> None:

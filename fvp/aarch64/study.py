@@ -11,15 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from fvp import inputs
 from fvp.aarch64 import reference
 from fvp.aarch64.platform import NO_LATENCY, CortexAPlatform
-from fvp.inference import Request, op_record, sha256_of, status_of, write_outputs
+from fvp.inference import Request, choose_inputs, op_record, sha256_of, status_of, write_outputs
 from fvp.platform import Job, Outcome
 from fvp.platforms import choose
 from report import compile_report, kernel_evidence, pte, xnnpack
 from report.compile_report import CompileReport
-from report.cortex_a import BASELINE, CpuTarget, find_cpu_target
+from report.cortex_a import BASELINE, CpuTarget, find_cpu_target, is_cortex_a
 from report.cpu_profile import CpuProfile
 from report.errors import ArmdeployError, OutputMismatch, PlatformTimeout, RunFailed, UsageError
 from report.record import Check, Exit, Metric, RunRecord, Tensor
@@ -67,14 +66,21 @@ class _Mode:
 
 
 def is_for_cortex_a(program: Path, target: str | None) -> bool:
-    """Whether a program belongs here: by the target asked for, else by its delegates.
+    """Whether a program belongs here: by its delegates; without any by the target asked for or compiled for.
 
     Raises:
-        UsageError: the program cannot be read.
+        UsageError: the program cannot be read, or was compiled for another kind of target.
     """
-    if target is not None:
-        return target.lower().startswith("cortex-a")
-    return any(delegate.backend == xnnpack.BACKEND for delegate in pte.load(program).method().delegates)
+    asked = None if target is None else is_cortex_a(target)
+    backends = {delegate.backend for delegate in pte.load(program).method().delegates}
+    if not backends:
+        report = compile_report.find(program)
+        return asked if asked is not None else report is not None and is_cortex_a(report.target)
+    found = xnnpack.BACKEND in backends
+    if asked is not None and asked != found:
+        why = f"its delegates are of {', '.join(sorted(backends))}"
+        raise UsageError(f"not compiled for {target}", where=str(program), why=why, hint="compile again")
+    return found
 
 
 def infer(request: Request) -> Study:
@@ -106,22 +112,9 @@ def _plan(request: Request) -> _Plan:
     platform, warning = choose(request.platform, target.name)
     if not isinstance(platform, CortexAPlatform):
         raise UsageError(f"{platform.name} has no profile of a CPU", where="--platform")
-    arrays, source = _inputs(request, method, report)
+    arrays, source = choose_inputs(request, method, report)
     modes = tuple(dict.fromkeys((target, BASELINE)))
     return _Plan(request, method, report, modes, arrays, source, platform, warning)
-
-
-def _inputs(
-    request: Request, method: pte.Method, report: CompileReport | None
-) -> tuple[tuple[np.ndarray, ...], str]:
-    tensors = method.tensors(method.inputs)
-    if request.input_files:
-        preprocessing = report.preprocessing if report else None
-        source = ", ".join(path.name for path in request.input_files)
-        return inputs.load_inputs(request.input_files, tensors, preprocessing), source
-    if report is not None and report.example_inputs and request.seed is None:
-        return inputs.load_inputs(report.example_inputs, tensors, None), "the model's example input"
-    return inputs.random_inputs(tensors, request.seed or 0), f"random, seed {request.seed or 0}"
 
 
 def _run(plan: _Plan, target: CpuTarget) -> _Mode:

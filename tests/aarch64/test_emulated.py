@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -15,7 +17,8 @@ from fvp.aarch64.platform import Aarch64Emulated
 from fvp.inference import Request
 from fvp.platform import Job
 from report.cpu_profile import CpuProfile
-from report.errors import EnvironmentError_, RunFailed
+from report.errors import EnvironmentError_, RunFailed, UsageError
+from report.record import SCHEMA_PATH
 
 DATA = Path(__file__).parent.parent / "data" / "aarch64"
 PROGRAM = DATA / "two_conv_fp16_xnnpack_cortex-a-sme2.pte"
@@ -47,6 +50,26 @@ def test_sme2_and_neon_run_their_own_kernels_and_agree(first: study.Study) -> No
     for profile in first.profiles:
         assert sum(profile.by_category().values()) == profile.inference
         assert 0 < profile.framework < profile.inference < profile.whole
+
+
+def test_the_record_keeps_to_its_schema_and_tells_no_latency(first: study.Study) -> None:
+    document = json.loads(first.record.to_json())
+    jsonschema.validate(document, json.loads(SCHEMA_PATH.read_text(encoding="utf-8")))
+    latencies = [metric for metric in document["metrics"] if metric["unit"] == "ns"]
+    assert latencies and all(metric["value"] is None and metric["note"] for metric in latencies)
+
+
+@pytest.mark.parametrize(
+    ("program", "target", "message"),
+    [
+        (PROGRAM, "ethos-u85-256", "not compiled for ethos-u85-256: its delegates are of XnnpackBackend"),
+        (DATA.parent / "two_conv_u85_256.pte", "cortex-a", "not compiled for cortex-a"),
+    ],
+)
+def test_a_program_for_another_kind_of_target_is_refused(program: Path, target: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        study.is_for_cortex_a(program, target)
+    assert message in caught.value.one_line()
 
 
 def test_a_second_run_counts_the_same(first: study.Study) -> None:
