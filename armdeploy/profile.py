@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import tempfile
 from pathlib import Path
@@ -19,7 +20,7 @@ from npu.config import NpuConfig, from_config_word
 from npu.errors import NpuError
 from npu.stream import CommandStream, parse
 from npu.timing.accuracy import ACCURACY
-from report import describe, profile_text, vela_debug
+from report import describe, pmu_trace, profile_text, vela_debug
 from report.errors import UsageError
 
 _CLOCK_MHZ = 1000.0
@@ -42,6 +43,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--clock", type=float, default=_CLOCK_MHZ, metavar="MHZ", help="NPU clock for times (1000)"
     )
+    group.add_argument(
+        "--timing-only",
+        action="store_true",
+        help="never execute: cycles from the command stream alone (what profile does in any case)",
+    )
+    group.add_argument(
+        "--pmu-trace", type=Path, metavar="TRACE", help="show the times of an FVP's --pmu-trace file instead"
+    )
     group.add_argument("--perfetto", type=Path, metavar="FILE", help="also write a timeline for Perfetto")
     group.add_argument("-o", "--output", type=Path, default=Path("out"), metavar="DIR", help="folder (out)")
     group.add_argument("--json", action="store_true", help="print one JSON document on stdout")
@@ -53,15 +62,18 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--clock must be positive")
     if arguments.file is not None and arguments.model is not None:
         raise UsageError("FILE and --model exclude each other")
+    trace = pmu_trace.read(arguments.pmu_trace) if arguments.pmu_trace else None
     with tempfile.TemporaryDirectory(prefix="armdeploy-profile-") as folder:
         files = [_open(arguments, Path(folder))] if arguments.file else list(_compile(arguments))
     if arguments.json and len(files) > 1:
         raise UsageError("--json prints one profile", hint="give one target")
     for file in files:
         document = _document(file, arguments)
+        if trace is not None:
+            document = pmu_trace.apply(document, trace, arguments.pmu_trace)
         if arguments.perfetto is not None:
-            trace = json.dumps(profile_text.to_perfetto(document))
-            arguments.perfetto.write_text(trace + "\n", encoding="utf-8")
+            timeline = json.dumps(profile_text.to_perfetto(document))
+            arguments.perfetto.write_text(timeline + "\n", encoding="utf-8")
         print(json.dumps(document, indent=2) if arguments.json else profile_text.to_text(document))
     return 0
 
@@ -137,6 +149,7 @@ def _network(network: artefact.Network, stream: CommandStream, found: timing.Tim
         "output_cycles": found.output_cycles,
         "ports": [{"port": name, **_traffic(port)} for name, port in found.traffic.items()],
         "stream": {"first_command": stream.base_offset},
+        "roofline": dataclasses.asdict(timing.roofline(found)),
         "operations": operations,
     }
     return (

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from fvp import compare, inputs, tosa
+from fvp.arm.platform import ArmFvp
 from fvp.host.executor import HostRun, execute_method
 from fvp.host.platform import HostPlatform
 from fvp.platform import Check as PlatformCheck
@@ -26,6 +27,7 @@ from npu.config import NpuConfig, from_config_word, npu_config
 from npu.container import parse_velabin
 from npu.errors import NpuError
 from npu.stream import parse
+from npu.timing.accuracy import ACCURACY
 from report import compile_report, pte, xnnpack
 from report.compile_report import CompileReport
 from report.errors import ArmdeployError, OutputMismatch, PlatformTimeout, RunFailed, UsageError
@@ -33,6 +35,7 @@ from report.record import Check, Exit, Metric, Op, RunRecord, Tensor
 
 HOST_REFERENCE = "the host reference"
 TOSA_REFERENCE = "tosa_reference_model"
+_CYCLE_COUNTERS = ("npu_active", "npu_total")
 
 
 @dataclass(frozen=True)
@@ -329,10 +332,16 @@ def _counters(plan: _Plan, outcome: Outcome | None) -> tuple[Metric, ...]:
             "beats" if "beat" in name else "cycles",
             "simulated",
             plan.platform.name,
-            "" if value is not None else outcome.counters_note,
+            _counter_note(plan, name) if value is not None else outcome.counters_note,
         )
         for name, value in outcome.counters.items()
     )
+
+
+def _counter_note(plan: _Plan, name: str) -> str:
+    """Beside cycles that the cycle model counted, how far it is from Arm's FVPs."""
+    modelled = name in _CYCLE_COUNTERS and plan.platform.name != ArmFvp.name
+    return str(ACCURACY[plan.config.family]) if modelled else ""
 
 
 def _estimates(plan: _Plan) -> tuple[Metric, ...]:

@@ -21,6 +21,9 @@ _LIMITS = {
 }
 """What an operation's `bound` means, in words."""
 
+_LARGEST = 10
+"""Operations that the table of the roofline has."""
+
 _LANES = {"mac_cycles": "MAC array", "output_cycles": "output stage", "decoder_cycles": "weight decoder"}
 
 
@@ -29,7 +32,7 @@ def to_text(document: Mapping[str, Any]) -> str:
     lines = [
         f"{document['file']}: {document['target']}, {document['system_config']}, {document['memory_mode']}"
     ]
-    lines.append(f"memory timing {document['timing_adapter']}; simulated, {document['accuracy']}")
+    lines.append(f"memory timing {document['timing_adapter']}; {document['nature']}, {document['accuracy']}")
     for network in document["networks"]:
         lines += ["", *_network(network, document["clock_hz"])]
     return "\n".join(lines)
@@ -43,11 +46,36 @@ def _network(network: Mapping[str, Any], clock: float) -> Iterator[str]:
     yield bottleneck(network)
     yield ""
     yield table([_row(operation) for operation in network["operations"]])
+    if network["roofline"]:
+        yield ""
+        yield from _roofline(network)
+
+
+def _roofline(network: Mapping[str, Any]) -> Iterator[str]:
+    """The largest operations below their roofs."""
+    roofline, operations = network["roofline"], network["operations"]
+    ports = ", ".join(f"{name} {roof['total']:.4g} bytes" for name, roof in roofline["ports"].items())
+    yield f"roofline: {roofline['peak']:g} MACs a cycle at most; {ports} a cycle, latency not counted"
+    points = sorted(roofline["points"], key=lambda p: -operations[p["number"]]["cycles"])[:_LARGEST]
+    yield table([_point(point, operations[point["number"]]) for point in points])
+
+
+def _point(point: Mapping[str, Any], operation: Mapping[str, Any]) -> dict[str, Any]:
+    intensity = ", ".join(f"{port} {value:.3g}" for port, value in point["intensity"].items())
+    return {
+        "id": operation["id"],
+        "operation": operation["name"],
+        "MACs a byte": intensity,
+        "MACs a cycle": f"{point['reached']:.1f}",
+        "roof": f"{point['roof']:.1f}",
+        "of it": f"{point['reached'] / point['roof']:.0%}",
+        "roof is": "MAC array" if point["limit"] == "mac" else f"{point['limit']} bandwidth",
+    }
 
 
 def bottleneck(network: Mapping[str, Any]) -> str:
     """One sentence: what takes the largest share of the cycles, and which operation most of that."""
-    by_bound: Counter[str] = Counter()
+    by_bound: Counter[str | None] = Counter()
     for operation in network["operations"]:
         by_bound[operation["bound"]] += operation["cycles"]
     if not network["cycles"] or not by_bound:
@@ -55,8 +83,10 @@ def bottleneck(network: Mapping[str, Any]) -> str:
     bound, cycles = by_bound.most_common(1)[0]
     largest = max((o for o in network["operations"] if o["bound"] == bound), key=lambda o: o["cycles"])
     place = _place(largest)
-    what = f"{_LIMITS[bound]} bounds {cycles / network['cycles']:.0%} of the cycles"
     where = f"{largest['id']} ({largest['name']}{f', {place}' if place else ''}: {largest['share']:.0%})"
+    if bound is None:
+        return f"largest: operation {where}; a trace does not tell what bounds it"
+    what = f"{_LIMITS[bound]} bounds {cycles / network['cycles']:.0%} of the cycles"
     return f"bottleneck: {what}, most in operation {where}"
 
 
@@ -71,6 +101,7 @@ def _row(operation: Mapping[str, Any]) -> dict[str, Any]:
         "id": operation["id"],
         "operation": f"{operation['name']} {operation['mode']}".strip(),
         "cycles": operation["cycles"],
+        **({"simulated": operation["simulated_cycles"]} if "simulated_cycles" in operation else {}),
         "share": f"{operation['share']:.1%}",
         "bound": operation["bound"],
         "MACs": operation["macs"],

@@ -4,8 +4,9 @@
 hardware   numbers of the pipeline, with their source     profile   memory timing, region to port
 geometry   blocks, windows, sub-kernels                   traffic   data beats of feature maps
 compute    MAC array, output stage, weight decoder        plan      an operation as blocks
-ports      bandwidth and transactions in flight           timeline  everything side by side
-estimate   the entry point                                counters  as PMU events
+ports      bandwidth and transactions in flight           kernel    an operation in the pipeline
+timeline   everything side by side                        estimate  the entry point
+counters   as PMU events                                  roofline  what array and ports would allow
 """
 
 from npu.timing.estimate import OpTiming, PortTraffic, Timing, estimate
@@ -20,6 +21,7 @@ from npu.timing.profile import (
     profile_for,
     timing_profile,
 )
+from npu.timing.roofline import Roofline, roofline
 
 __all__ = [
     "PROFILES",
@@ -27,6 +29,7 @@ __all__ = [
     "OpTiming",
     "PortTiming",
     "PortTraffic",
+    "Roofline",
     "Timing",
     "TimingProfile",
     "default_profile",
@@ -34,5 +37,6 @@ __all__ = [
     "memory_map",
     "memory_map_from_registers",
     "profile_for",
+    "roofline",
     "timing_profile",
 ]

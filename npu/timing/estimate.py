@@ -204,7 +204,7 @@ class _Estimate:
 
     def _result(self) -> Timing:
         traffic = {
-            name: PortTraffic(round(port.read), round(port.written), self._beat)
+            name: PortTraffic(round(port.moved[False]), round(port.moved[True]), self._beat)
             for name, port in zip(self._names, self._line.ports, strict=True)
         }
         total = round(self._line.finish())

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from npu import isa
 from npu.config import Family, NpuConfig
@@ -19,9 +20,10 @@ def ceil_div(number: int, divisor: int) -> int:
     return -(-number // divisor)
 
 
-def spans(extent: int, step: int) -> list[Span]:
+@lru_cache(maxsize=1024)
+def spans(extent: int, step: int) -> tuple[Span, ...]:
     """An axis cut into steps; the last one is what remains."""
-    return [(start, min(step, extent - start)) for start in range(0, extent, step)]
+    return tuple((start, min(step, extent - start)) for start in range(0, extent, step))
 
 
 def windows(
@@ -53,6 +55,8 @@ def sub_kernels(kernel: Kernel) -> list[tuple[Span, Span]]:
 
 def sub_kernel_taps(kernel: Kernel) -> list[int]:
     """Elements of each sub-kernel."""
+    if kernel.height == kernel.width == 1:
+        return [1]
     return [ys[1] * xs[1] for ys, xs in sub_kernels(kernel)]
 
 

@@ -39,6 +39,8 @@ class Pipeline:
         block_overhead: per block, in the MAC array and in the output stage [fit].
         tap_overhead: per kernel element of a block, U85 [fit on kws and single layers; Vela has 2 to 3].
         weight_lookahead: how long before a block its weights are asked for [fit; flat].
+        start_fill: share of the input buffer that has to be full, in whole steps, before a window that it
+            holds is begun, unless the window is smaller; U85 [fit, single layers: 0.28 to 0.37 are equal].
         write_efficiency: share of the permitted writes in flight that is reached [Vela; confirmed by single
             layers].
         buffer_efficiency: a stream with a buffer of n beats moves at most ``efficiency * n / (latency +
@@ -67,6 +69,7 @@ class Pipeline:
     drain: int = 100
     tap_overhead: int = 3
     weight_lookahead: int = 64
+    start_fill: float = 0.3
     write_efficiency: float = 0.8
     buffer_efficiency: float = 0.9
     fast_weight_efficiency: float = 0.8
@@ -82,7 +85,7 @@ PIPELINES: Mapping[Family, Pipeline] = MappingProxyType(
             feature_map_burst=8,
             nhwc_write_burst=2,
             command_burst=8,
-            block_overhead=24,
+            block_overhead=32,
             adapter_pulses=True,
         ),
         Family.U65: Pipeline(
@@ -127,13 +130,13 @@ class ReadBuffers:
 READ_BUFFERS: Mapping[int, ReadBuffers] = MappingProxyType(
     {
         128: ReadBuffers(64, 64, 128, 128, 104),
-        256: ReadBuffers(104, 104, 128, 128, 128),
+        256: ReadBuffers(104, 104, 256, 128, 128),
         512: ReadBuffers(128, 128, 256, 256, 128),
         1024: ReadBuffers(256, 256, 416, 208, 256),
         2048: ReadBuffers(256, 256, 512, 256, 256),
     }
 )
-"""By MACs."""
+"""By MACs. Vela has 128 beats of weights for 256; the published sweep of read latency needs 256 [derived]."""
 
 SCALE_BUFFER_BYTES = 256
 """Scales in flight: a block waits for a read latency for each such amount [Vela]; for at least one [derived,

@@ -6,10 +6,12 @@ Blocks follow each other as in the hardware: rows outside, columns, depth inside
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from npu.config import Family, NpuConfig
 from npu.errors import NotModelled
@@ -23,6 +25,7 @@ from npu.timing.compute import (
     weight_decoder_cycles,
 )
 from npu.timing.geometry import (
+    Span,
     ceil_div,
     has_weights,
     ifm_block_depth,
@@ -34,17 +37,15 @@ from npu.timing.geometry import (
 from npu.timing.hardware import IFM_BUFFER_BYTES, Pipeline
 from npu.timing.traffic import IfmWindows, map_beats, on_port, resize_beats
 
+_T = TypeVar("_T")
+_Place = tuple[int, ...]
+"""Blocks, by kind, over the depth of one place in rows and columns."""
+_Row = tuple[_Place, ...]
+
+_MANY = 4
 _MAX_PREFETCH = 8
 MAX_BLOCKS = 1 << 16
 """Of one operation; what compilers make has some hundreds."""
-
-
-@dataclass(frozen=True)
-class Read:
-    """Beats of one feature map that a block needs."""
-
-    region: int
-    beats: float
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Block:
         mac, output: cycles of MAC array and output stage.
         last_pass: cycles before the end of the MAC work from which on the output stage finds finished
             channels; `output_tail` is what it still has to do after the MAC array is done.
-        reads: per feature map; empty when the input buffer already holds the window.
+        reads: beats of each feature map in `KernelPlan.regions`; 0 where the input buffer already holds them.
         store: beats of the result.
         weights: share of the operation's weights and scales.
     """
@@ -64,7 +65,7 @@ class Block:
     output: float
     last_pass: float
     output_tail: float
-    reads: tuple[Read, ...]
+    reads: tuple[float, ...]
     store: float
     weights: float
 
@@ -74,11 +75,13 @@ class KernelPlan:
     """A convolution, pool, elementwise or resize operation.
 
     Attributes:
-        blocks: in order; equal ones are one object.
-        counts: each different block with how often it occurs.
+        kinds: the different blocks, each with how often it occurs.
+        runs: the blocks as numbers of kinds: sequences, each with how often it follows itself.
+        regions: of the feature maps that are read.
         steps: parts of a block that the MAC array can start on when they have arrived (sub-kernels times IFM
             blocks or bricks).
         stepwise: the input buffer holds two steps rather than two blocks.
+        fill: beats of a window that the MAC array waits for at least, if there are so many.
         last_step: share of a block's MAC cycles in its last step.
         windows_ahead: windows that the input buffer holds when not stepwise.
         read_burst, write_burst: beats of feature-map transactions.
@@ -87,10 +90,12 @@ class KernelPlan:
     """
 
     op: Operation
-    blocks: tuple[Block, ...]
-    counts: tuple[tuple[Block, int], ...]
+    kinds: tuple[tuple[Block, int], ...]
+    runs: list[tuple[tuple[int, ...], int]]
+    regions: tuple[int, ...]
     steps: int
     stepwise: bool
+    fill: float
     last_step: float
     windows_ahead: int
     read_burst: float
@@ -131,7 +136,11 @@ class _Planner:
         self._is_conv = op.command.name == "OP_CONV"
         self._steps = self._count_steps()
         self._store = map_beats(op.ofm, self._pipeline.beat_bytes) if on_port(op.ofm) else 0
-        self._memo: dict[tuple[int, int, int, tuple[Read, ...]], Block] = {}
+        self._windowed = op.command.name in ("OP_CONV", "OP_DEPTHWISE", "OP_POOL")
+        self._maps = list(self._read_maps())
+        self._second = [map_beats(fm, pipeline.beat_bytes) / self._volume for fm in self._maps[1:]]
+        self._kinds: list[Block] = []
+        self._numbers: dict[tuple[int, int, int, tuple[float, ...]], int] = {}
 
     def plan(self) -> KernelPlan:
         op, config = self._op, self._config
@@ -141,14 +150,20 @@ class _Planner:
         split = len(self._taps) > 1
         in_steps = self._family is not Family.U85 or not fits or split
         matmul = is_matmul(op) and op.ifm2 is not None
-        blocks = tuple(self._blocks())
-        occurrences = Counter(map(id, blocks))
+        rows = self._windowed_rows() if self._windowed else self._streamed_rows()
+        runs = list(_runs(rows))
+        occurrences: Counter[int] = Counter()
+        for sequence, times in runs:
+            for kind in sequence:
+                occurrences[kind] += times
         return KernelPlan(
             op=op,
-            blocks=blocks,
-            counts=tuple((block, occurrences[id(block)]) for block in self._memo.values()),
+            kinds=tuple((block, occurrences[kind]) for kind, block in enumerate(self._kinds)),
+            runs=runs,
+            regions=tuple(fm.region for fm in self._maps),
             steps=self._steps,
             stepwise=self._is_conv and self._steps > 1 and in_steps,
+            fill=0.0 if in_steps else self._fill(),
             last_step=self._taps[-1] * len(self._taps) / sum(self._taps) / self._steps,
             windows_ahead=ahead,
             read_burst=self._read_burst(),
@@ -175,12 +190,17 @@ class _Planner:
         if self._family is not Family.U85:
             return 2, True
         op, kernel = self._op, self._op.kernel
-        high = op.ofm_block[0] * kernel.stride_y + kernel.height - 1
-        wide = op.ofm_block[1] * kernel.stride_x + kernel.width - 1
+        high = min(op.ofm_block[0] * kernel.stride_y + kernel.height - 1, op.ifm.shape[0])
+        wide = min(op.ofm_block[1] * kernel.stride_x + kernel.width - 1, op.ifm.shape[1])
         depth = op.ifm.shape[2] if self._is_conv else op.ofm_block[2]
         size = high * wide * ceil_div(depth, BRICK) * BRICK * op.ifm.dtype.itemsize
         held = IFM_BUFFER_BYTES[self._config.macs] // max(1, size)
         return max(2, min(_MAX_PREFETCH, held)), held > 0
+
+    def _fill(self) -> float:
+        """Beats of the U85's input buffer that have to be there before work on a window begins."""
+        buffer = IFM_BUFFER_BYTES[self._config.macs]
+        return self._pipeline.start_fill * buffer / self._pipeline.beat_bytes
 
     def _read_burst(self) -> float:
         """Beats: a run of bricks, or of NHWC bytes that one block needs and that lie side by side."""
@@ -204,66 +224,84 @@ class _Planner:
         run = op.ofm_block[1] * BRICK * op.ofm.dtype.itemsize
         return min(pipeline.feature_map_burst, run / pipeline.beat_bytes)
 
+    def _read_maps(self) -> Iterator[FeatureMap]:
+        """Feature maps that blocks read; a windowed operation's IFM always, without beats if chained."""
+        op = self._op
+        if self._windowed or on_port(op.ifm):
+            yield op.ifm
+        if op.ifm2 is not None and on_port(op.ifm2) and not is_matmul(op):
+            yield op.ifm2
+
     # --- blocks ---------------------------------------------------------------------------------------------
 
-    def _blocks(self) -> Iterator[Block]:
-        windowed = self._op.command.name in ("OP_CONV", "OP_DEPTHWISE", "OP_POOL")
-        return self._windowed_blocks() if windowed else self._streamed_blocks()
-
-    def _windowed_blocks(self) -> Iterator[Block]:
-        op = self._op
-        beat = self._pipeline.beat_bytes
-        ifm = IfmWindows(self._config, op, self._rows, self._columns, beat)
-        per_depth = is_reduction(op)
-        second = self._second_map()
+    def _windowed_rows(self) -> Iterator[_Row]:
+        ifm = IfmWindows(self._config, self._op, self._rows, self._columns, self._pipeline.beat_bytes)
+        places: dict[tuple[int, int, int, float], _Place] = {}
+        known: dict[tuple[int, tuple[Span, ...]], _Row] = {}
         for row, (_, height) in enumerate(self._rows):
-            for column, (_, width) in enumerate(self._columns):
-                once = ifm.beats(row, column)
-                again = once * ifm.repeats(row, column)
-                for number, (_, depth) in enumerate(self._depths):
-                    beats = (again if number else once) if per_depth else once * depth / op.ofm_shape[2]
-                    reads = (Read(op.ifm.region, beats),) if beats else ()
-                    yield self._block(height, width, depth, reads, second)
+            key = height, ifm.row_key(row)
+            if key not in known:
+                known[key] = tuple(
+                    self._place(places, (height, width, ifm.beats(row, column), ifm.repeats(row, column)))
+                    for column, (_, width) in enumerate(self._columns)
+                )
+            yield known[key]
 
-    def _second_map(self) -> tuple[int, float] | None:
-        """Region and beats an element of the result of an accumulator loaded from IFM2."""
-        op = self._op
-        if op.ifm2 is None or is_matmul(op) or not on_port(op.ifm2):
-            return None
-        return op.ifm2.region, map_beats(op.ifm2, self._pipeline.beat_bytes) / self._volume
+    def _place(
+        self, known: dict[tuple[int, int, int, float], _Place], key: tuple[int, int, int, float]
+    ) -> _Place:
+        """The depth blocks of a place of (height, width, beats of the first, share of it of the others)."""
+        if key not in known:
+            known[key] = self._depth_blocks(*key)
+        return known[key]
 
-    def _streamed_blocks(self) -> Iterator[Block]:
+    def _depth_blocks(self, height: int, width: int, once: float, repeats: float) -> _Place:
+        """Blocks over the depth: all are alike but the first, which reads the window, and the last."""
+        op, again = self._op, once * repeats
+        per_depth = is_reduction(op)
+
+        def kind(number: int) -> int:
+            depth = self._depths[number][1]
+            beats = (again if number else once) if per_depth else once * depth / op.ofm_shape[2]
+            more = (each * height * width * depth for each in self._second)
+            return self._kind(height, width, depth, (beats, *more))
+
+        number = len(self._depths)
+        if number < 3:
+            return tuple(kind(index) for index in range(number))
+        return kind(0), *(kind(1),) * (number - 2), kind(number - 1)
+
+    def _streamed_rows(self) -> Iterator[_Row]:
         """Elementwise and resize: every element of the operands once."""
         op, beat = self._op, self._pipeline.beat_bytes
         if op.command.name == "OP_RESIZE":
-            totals = [(op.ifm.region, resize_beats(op, beat))] if on_port(op.ifm) else []
+            totals = [resize_beats(op, beat) for _ in self._maps]
         else:
-            operands: list[FeatureMap | None] = [op.ifm, op.ifm2]
-            totals = [(fm.region, map_beats(fm, beat)) for fm in operands if fm is not None and on_port(fm)]
+            totals = [map_beats(fm, beat) for fm in self._maps]
+
+        def kind(height: int, width: int, depth: int) -> int:
+            share = height * width * depth / self._volume
+            return self._kind(height, width, depth, tuple(share * beats for beats in totals))
+
+        known: dict[int, _Row] = {}
         for _, height in self._rows:
-            for _, width in self._columns:
-                for _, depth in self._depths:
-                    share = height * width * depth / self._volume
-                    reads = tuple(Read(region, beats * share) for region, beats in totals)
-                    yield self._block(height, width, depth, reads, None)
+            if height not in known:
+                known[height] = tuple(
+                    tuple(kind(height, width, depth) for _, depth in self._depths)
+                    for _, width in self._columns
+                )
+            yield known[height]
 
-    def _block(
-        self,
-        height: int,
-        width: int,
-        depth: int,
-        reads: tuple[Read, ...],
-        second: tuple[int, float] | None,
-    ) -> Block:
-        if second is not None:
-            reads = (*reads, Read(second[0], second[1] * height * width * depth))
+    def _kind(self, height: int, width: int, depth: int, reads: tuple[float, ...]) -> int:
+        """Number of the kind of a block."""
         key = height, width, depth, reads
-        block = self._memo.get(key)
-        if block is None:
-            block = self._memo[key] = self._make(height, width, depth, reads)
-        return block
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._kinds)
+            self._kinds.append(self._make(height, width, depth, reads))
+        return number
 
-    def _make(self, height: int, width: int, depth: int, reads: tuple[Read, ...]) -> Block:
+    def _make(self, height: int, width: int, depth: int, reads: tuple[float, ...]) -> Block:
         mac = self._array.cycles(height, width, depth)
         output = self._output.cycles(height, width, depth)
         last_pass, tail = 0.0, output
@@ -281,6 +319,24 @@ class _Planner:
             store=self._store * height * width * depth / self._volume,
             weights=depth / self._op.ofm_shape[2],
         )
+
+
+def _runs(rows: Iterable[_Row]) -> Iterator[tuple[tuple[int, ...], int]]:
+    """What follows itself: rows if there are enough, else places of a row, else blocks of a place."""
+    for row, times in _repeats(rows):
+        if times >= _MANY:
+            yield tuple(itertools.chain.from_iterable(row)), times
+            continue
+        for _ in range(times):
+            for place, number in _repeats(row):
+                if number >= _MANY:
+                    yield place, number
+                else:
+                    yield from (((kind,), count) for _ in range(number) for kind, count in _repeats(place))
+
+
+def _repeats(items: Iterable[_T]) -> Iterator[tuple[_T, int]]:
+    return ((item, sum(1 for _ in same)) for item, same in itertools.groupby(items))
 
 
 def _beats_of_run(run: int, beat: int) -> float:

@@ -9,12 +9,17 @@ overlap.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from npu.timing.profile import PortTiming
 
-BIN = 128
+BIN = 256
 """Cycles."""
+_FIRST_BINS = 1024
 _LITTLE = 1e-9
 _UNLIMITED = 1e18
 
@@ -34,6 +39,17 @@ class Rate:
     slots: float
     write: bool
     top: float
+
+    @cached_property
+    def costs(self) -> tuple[float, ...]:
+        """What a beat takes of each of `Port.limits`."""
+        read, slots = float(not self.write), self.slots
+        return 1.0, read, 1.0 - read, slots * read, slots * (1.0 - read)
+
+    @cached_property
+    def limits(self) -> tuple[int, ...]:
+        """The limits that it takes of."""
+        return tuple(number for number, cost in enumerate(self.costs) if cost)
 
 
 def stream_rate(
@@ -65,6 +81,10 @@ class Port:
         adapters: adapters side by side, each with the bandwidth cap of `timing`.
         permitted: see `stream_rate`, for reads and writes.
         burst: beats; a cap is checked before a burst, so whole bursts overshoot it [derived].
+
+    Attributes:
+        limits: a cycle: beats, beats read, beats written, read and write transactions in flight.
+        moved: beats, read and written.
     """
 
     def __init__(
@@ -77,51 +97,125 @@ class Port:
         burst: int,
     ):
         cap = math.ceil(timing.bwcap / burst) * burst * adapters
-        self._total_room = cap * BIN / timing.period if cap and timing.period else _UNLIMITED
-        self._room = bandwidth * BIN
-        self._slot_room = (
-            timing.maxr * permitted[0] * BIN or _UNLIMITED,
-            timing.maxw * permitted[1] * BIN or _UNLIMITED,
+        self.limits = (
+            cap / timing.period if cap and timing.period else _UNLIMITED,
+            bandwidth,
+            bandwidth,
+            timing.maxr * permitted[0] or _UNLIMITED,
+            timing.maxw * permitted[1] or _UNLIMITED,
         )
-        self._total: list[float] = []
-        self._beats: tuple[list[float], list[float]] = ([], [])
-        self._slots: tuple[list[float], list[float]] = ([], [])
-        self.read = self.written = 0.0
+        self.moved = [0.0, 0.0]
+        self._rooms = np.array(self.limits)[:, None] * BIN
+        self._booked = np.zeros((len(self.limits), _FIRST_BINS))  # by limit and bin
 
-    def _grow(self, index: int) -> None:
-        more = [0.0] * max(256, index + 1 - len(self._total))
-        for bins in (self._total, *self._beats, *self._slots):
-            bins.extend(more)
+    def _bins(self, first: int, last: int) -> np.ndarray:
+        """Bookings of bins."""
+        missing = last - self._booked.shape[1]
+        if missing > 0:
+            self._booked = np.pad(self._booked, ((0, 0), (0, max(missing, self._booked.shape[1]))))
+        return self._booked[:, first:last]
 
     def serve(self, start: float, beats: float, rate: Rate) -> float:
         """Book `beats` from `start` on; when the last one has been transferred, latency not included."""
         if beats <= 0:
             return start
-        if rate.write:
-            self.written += beats
-        else:
-            self.read += beats
-        taken, slots = self._beats[rate.write], self._slots[rate.write]
-        slot_room, total, slot_cost = self._slot_room[rate.write], self._total, rate.slots
-        index, time = int(start // BIN), start
+        self.moved[rate.write] += beats
+        costs = np.array(rate.costs)[:, None]
+        first = int(start // BIN)
+        number = 1 + int(start % BIN + beats / rate.beats) // BIN
         while True:
-            if index >= len(total):
-                self._grow(index)
-            end = (index + 1) * BIN
-            room = self._total_room - total[index]
-            if self._room - taken[index] < room:
-                room = self._room - taken[index]
-            if slot_cost and (slot_room - slots[index]) / slot_cost < room:
-                room = (slot_room - slots[index]) / slot_cost
-            if room > _LITTLE:
-                possible = rate.beats * (end - time)
-                if room < possible:
-                    possible = room
-                amount = possible if possible < beats else beats
-                total[index] += amount
-                taken[index] += amount
-                slots[index] += amount * slot_cost
-                beats -= amount
-                if beats <= _LITTLE:
-                    return time + (end - time) * amount / possible
-            index, time = index + 1, float(end)
+            bins = self._bins(first, first + number)
+            room = np.full(number, float(rate.beats * BIN))
+            room[0] = rate.beats * ((first + 1) * BIN - start)
+            for limit in rate.limits:
+                np.minimum(room, (self._rooms[limit] - bins[limit]) / rate.costs[limit], out=room)
+            passed = np.cumsum(np.maximum(room, 0.0))
+            if passed[-1] >= beats - _LITTLE:
+                break
+            number *= 2
+        last = int(np.searchsorted(passed, beats - _LITTLE))
+        before = float(passed[last - 1]) if last else 0.0
+        begin = start if not last else float((first + last) * BIN)
+        end = begin + ((first + last + 1) * BIN - begin) * (beats - before) / float(room[last])
+        room[last] = beats - before
+        bins[:, : last + 1] += costs * np.maximum(room[: last + 1], 0.0)
+        return end
+
+    def spread(self, start: float, end: float, beats: float, rate: Rate) -> None:
+        """Book `beats` evenly over a time."""
+        self.moved[rate.write] += beats
+        first, last = int(start // BIN), int(end // BIN) + 1
+        bins, each = self._bins(first, last), beats / (last - first)
+        for limit in rate.limits:
+            bins[limit] += each * rate.costs[limit]
+
+    def left(self, time: float, rate: Rate) -> float:
+        """Beats a cycle for a reader that comes in between: what is left, at least half its rate."""
+        booked = self._bins(int(time // BIN), int(time // BIN) + 1)[:, 0].tolist()
+        left = ((self.limits[k] - booked[k] / BIN) / rate.costs[k] for k in rate.limits)
+        return max(rate.beats / 2, min(rate.beats, *left))
+
+    def booked(self, start: float, end: float) -> list[float]:
+        """What is booked in a time, a cycle, by limit."""
+        bins = self._booked[:, int(start // BIN) : int(end // BIN) + 1]
+        cycles = BIN * (int(end // BIN) + 1 - int(start // BIN))
+        return [total / cycles for total in bins.sum(axis=1).tolist()]
+
+
+# --- streams side by side -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Flow:
+    """All that an operation asks of a port in one stream of requests: beats at a rate of its own."""
+
+    port: Port
+    beats: float
+    rate: Rate
+
+    @property
+    def least(self) -> float:
+        """Cycles it takes at its own rate."""
+        return self.beats / self.rate.beats
+
+
+_ROUNDS = 4
+
+
+def shares(flows: Sequence[Flow], start: float, least: float) -> list[float]:
+    """Beats a cycle that each of the flows of an operation gets while all of them last.
+
+    A flow gets its own rate, or what the average of all others leaves of the port.
+
+    Args:
+        least: cycles that the operation takes whatever the memory does.
+    """
+    asked = {flow.port: [0.0] * len(flow.port.limits) for flow in flows}
+    for flow in flows:
+        for limit in flow.rate.limits:
+            asked[flow.port][limit] += flow.beats * flow.rate.costs[limit]
+    duration = max([least, *(flow.least for flow in flows)])
+    for _ in range(_ROUNDS):
+        taken = {port: port.booked(start, start + duration) for port in asked}
+        longer = max(_shortest(port, asked[port], taken[port], duration) for port in asked)
+        settled = longer < duration * 1.001
+        duration = max(duration, longer)
+        if settled:
+            break
+    return [_share(flow, asked[flow.port], taken[flow.port], duration) for flow in flows]
+
+
+def _shortest(port: Port, asked: Sequence[float], taken: Sequence[float], duration: float) -> float:
+    """Cycles after which the port has moved all that is asked of it in `duration`."""
+    return max((a + t * duration) / room for a, t, room in zip(asked, taken, port.limits, strict=True))
+
+
+def _share(flow: Flow, asked: Sequence[float], taken: Sequence[float], duration: float) -> float:
+    speed, beats, limits = flow.rate.beats, flow.beats, flow.port.limits
+    if not beats:
+        return speed
+    for limit in flow.rate.limits:
+        cost = flow.rate.costs[limit]
+        left = (limits[limit] - taken[limit] - asked[limit] / duration) / cost + beats / duration
+        speed = min(speed, max(beats / duration, left))
+    return speed

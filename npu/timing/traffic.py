@@ -8,6 +8,8 @@ of Arm's FVPs, see docs/validation.md.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from npu.config import Family, NpuConfig
@@ -69,7 +71,9 @@ class IfmWindows:
     On U55 and U65 a convolution reads its window once for each sub-kernel; U85 does not.
     """
 
-    def __init__(self, config: NpuConfig, op: Operation, rows: list[Span], columns: list[Span], beat: int):
+    def __init__(
+        self, config: NpuConfig, op: Operation, rows: Sequence[Span], columns: Sequence[Span], beat: int
+    ):
         self._config, self._op, self._beat = config, op, beat
         kernel = op.kernel
         whole = ((0, kernel.height), (0, kernel.width))
@@ -85,7 +89,7 @@ class IfmWindows:
         self._ifm_blocks = ceil_div(op.ifm.shape[2], ifm_block_depth(config, op))
 
     def _axes(
-        self, rows: list[Span], columns: list[Span], taps_y: Span, taps_x: Span
+        self, rows: Sequence[Span], columns: Sequence[Span], taps_y: Span, taps_x: Span
     ) -> tuple[list[Span], list[Span]]:
         """Row and column windows for the kernel rows and columns given by first and number."""
         kernel, pad, ifm, upscale = self._op.kernel, self._op.padding, self._op.ifm, self._op.upscale
@@ -99,6 +103,12 @@ class IfmWindows:
         if not on_port(self._op.ifm):
             return 0
         return sum(self._window(rows[row], columns[column]) for rows, columns in self._parts)
+
+    def row_key(self, row: int) -> tuple[Span, ...]:
+        """Rows of blocks of the same key have windows of the same beats, column by column."""
+        ifm = self._op.ifm
+        moves = ifm.layout is not Layout.NHCWB16 and ifm.stride_y % self._beat
+        return tuple((rows[row][0] if moves else 0, rows[row][1]) for rows, _ in (self._whole, *self._parts))
 
     def _window(self, rows: Span, columns: Span) -> int:
         if self._op.ifm.layout is Layout.NHCWB16:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def test_slower_memory_takes_longer(capsys: pytest.CaptureFixture) -> None:
 def test_the_text_has_totals_bottleneck_and_operations(capsys: pytest.CaptureFixture) -> None:
     assert main(["profile", str(DATA / "ds_cnn_u55_128.pte"), "--clock", "250"]) == 0
     text = capsys.readouterr().out
-    for part in ("ethos-u55-128", "simulated, mean error", "at 250 MHz", "bottleneck: ", "DEPTHWISE", "AXI0"):
+    for part in ("ethos-u55-128", "simulated, ±", "at 250 MHz", "bottleneck: ", "DEPTHWISE", "AXI0"):
         assert part in text
 
 
@@ -68,6 +69,59 @@ def test_the_timeline_has_lanes_and_ends_with_the_network(
     assert {"operations", "DMA", "MAC array", "weight decoder"} <= names
     assert max(s["ts"] + s["dur"] for s in spans) == pytest.approx(document["networks"][0]["cycles"], abs=1)
     assert all(span["dur"] >= 0 for span in spans)
+
+
+def trace_file(path: Path, document: dict, packed: bool) -> Path:
+    """A trace in the FVP's format of a run in which operation n takes 100 + n cycles."""
+    (network,) = document["networks"]
+    first = network["stream"]["first_command"]
+    cycle, events = 50, [{"ts": 50, "tid": "qread", "args": {"qread": 0}}]
+    for number, operation in enumerate(network["operations"]):
+        words = (operation["offset"] - first) // 4 + 1
+        events.append({"ts": cycle, "tid": "qread", "args": {"qread": words}})
+        cycle += 100 + number
+    events += [{"ts": cycle, "tid": "qread", "args": {"qread": words + 1}}, {"ts": 0, "tid": "other"}]
+    text = json.dumps({"traceEvents": events}).encode()
+    path.write_bytes(gzip.compress(text) if packed else text)
+    return path
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_trace_of_an_fvp(tmp_path: Path, capsys: pytest.CaptureFixture, packed: bool) -> None:
+    program = DATA / "ds_cnn_u85_256.pte"
+    simulated = profile(capsys, program)
+    trace = trace_file(tmp_path / "trace.json", simulated, packed)
+    document = profile(capsys, program, "--pmu-trace", trace, "--perfetto", tmp_path / "timeline.json")
+    (network,), (model,) = document["networks"], simulated["networks"]
+    assert document["nature"] == "measured" and "FVP" in document["accuracy"]
+    cycles = [operation["cycles"] for operation in network["operations"]]
+    assert cycles == [100 + number for number in range(len(cycles))]
+    assert network["cycles"] == sum(cycles)
+    assert network["simulated_cycles"] == model["cycles"]
+    assert {operation["bound"] for operation in network["operations"]} == {None}
+    assert json.loads((tmp_path / "timeline.json").read_text())["traceEvents"]
+    assert main(["profile", str(program), "--pmu-trace", str(trace)]) == 0
+    text = capsys.readouterr().out
+    assert "measured, Arm's FVP" in text and "largest: operation" in text and "roofline" not in text
+
+
+def test_a_trace_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    short = trace_file(tmp_path / "short.json", profile(capsys, DATA / "two_conv_u85_256.pte"), False)
+    broken = tmp_path / "broken.json"
+    broken.write_bytes(b"\x1f\x8b not gzip")
+    for file, told in ((short, "of another network"), (broken, "cannot read the trace")):
+        assert main(["profile", str(DATA / "ds_cnn_u85_256.pte"), "--pmu-trace", str(file)]) == 2
+        captured = capsys.readouterr()
+        assert told in captured.err and captured.err.count("\n") == 1
+
+
+def test_the_roofline_is_in_text_and_data(capsys: pytest.CaptureFixture) -> None:
+    (network,) = profile(capsys, DATA / "ds_cnn_u85_256.pte", "--timing-only")["networks"]
+    roofs = network["roofline"]
+    assert roofs["peak"] == 256 and set(roofs["ports"]) == {"SRAM", "EXT"}
+    assert [p["number"] for p in roofs["points"]] == [o["id"] for o in network["operations"] if o["macs"]]
+    assert main(["profile", str(DATA / "ds_cnn_u85_256.pte")]) == 0
+    assert "roofline: 256 MACs a cycle at most; SRAM" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -26,16 +26,18 @@ from npu.timing import (
     MemoryMap,
     Timing,
     estimate,
+    kernel,
     memory_map,
     memory_map_from_registers,
     profile_for,
+    roofline,
     timing_profile,
 )
 from npu.timing.accuracy import ACCURACY
 from npu.timing.counters import TimingCounters, pmu_events
 from npu.timing.geometry import spans, windows
 from npu.timing.hardware import PIPELINES
-from npu.timing.ports import Port, Rate, stream_rate
+from npu.timing.ports import BIN, Flow, Port, Rate, shares, stream_rate
 from npu.timing.profile import EXT, SRAM, PortTiming, UnknownProfile
 
 STREAMS = Path(__file__).parents[1] / "data" / "timing" / "streams.npz"
@@ -109,6 +111,24 @@ def test_sram_only_leaves_the_other_port_alone() -> None:
     assert found.traffic["SRAM"].read > 0
 
 
+@pytest.mark.parametrize("key", ["u85-256__kws_micronet_m", "u55-256__kws_micronet_m"])
+def test_repetitions_are_skipped_without_a_trace(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Block by block to the end, an operation takes what is computed from its first repetitions."""
+    quick = total(*key.split("__"))
+    monkeypatch.setattr(kernel, "_shift", lambda *_: 0.0)
+    assert total(*key.split("__")) == quick
+
+
+@pytest.mark.parametrize("name", golden.NAMES)
+def test_no_operation_is_above_its_roof(name: str) -> None:
+    found = timing(name)
+    roofs = roofline(found)
+    assert len(roofs.points) == sum(op.macs > 0 and op.cycles > 0 for op in found.ops)
+    for point in roofs.points:
+        assert 0 < point.reached <= point.roof <= roofs.peak
+        assert point.limit == "mac" or point.limit in found.ops[point.number].traffic
+
+
 def test_stream_without_stop() -> None:
     parsed = stream.parse(vela("sigmoid__ethos-u55-128").cmd_data)
     with pytest.raises(StreamError, match="without STOP"):
@@ -131,7 +151,7 @@ def test_an_operation_of_too_many_blocks() -> None:
 
 
 def test_blocks_and_windows() -> None:
-    assert spans(10, 4) == [(0, 4), (4, 4), (8, 2)]
+    assert spans(10, 4) == ((0, 4), (4, 4), (8, 2))
     # A 3x3 window with stride 2 and one row of padding over nine rows: the edges are clipped.
     assert windows([(0, 2), (2, 2), (4, 1)], 2, 3, 1, 9, Upscale.NONE) == [(0, 4), (3, 5), (7, 2)]
     assert windows([(0, 4)], 1, 1, 0, 2, Upscale.NEAREST) == [(0, 2)]
@@ -143,11 +163,11 @@ def test_blocks_and_windows() -> None:
 def test_bandwidth_is_shared_in_any_order() -> None:
     port = Port(PortTiming(), bandwidth=1, adapters=1, permitted=(1, 1), burst=8)
     fast = Rate(1, 0, False, 1)
-    assert port.serve(128, 128, fast) == 256
-    assert port.serve(0, 128, fast) == 128  # booked later, served earlier
-    assert port.serve(0, 64, fast) == 320  # the first two bins are full
-    assert port.serve(0, 128, Rate(1, 0, True, 1)) == 128  # the other direction is not
-    assert (port.read, port.written) == (320, 128)
+    assert port.serve(BIN, BIN, fast) == 2 * BIN
+    assert port.serve(0, BIN, fast) == BIN  # booked later, served earlier
+    assert port.serve(0, 64, fast) == 2 * BIN + 64  # the first two bins are full
+    assert port.serve(0, BIN, Rate(1, 0, True, 1)) == BIN  # the other direction is not
+    assert port.moved == [2 * BIN + 64, BIN]
 
 
 def test_cap_overshoots_by_whole_bursts() -> None:
@@ -155,6 +175,19 @@ def test_cap_overshoots_by_whole_bursts() -> None:
     adapter = PortTiming(pulse_on=320, pulse_off=80, bwcap=50)
     port = Port(adapter, bandwidth=1, adapters=1, permitted=(1, 1), burst=8)
     assert port.serve(0, 5600, Rate(1, 0, False, 1)) == pytest.approx(40_000, rel=1e-3)
+
+
+def test_streams_share_a_port() -> None:
+    """Alone at their own rates; beside another with what its average leaves; never less than they need."""
+    port = Port(PortTiming(), bandwidth=1, adapters=1, permitted=(1, 1), burst=8)
+    fast = Rate(1, 0, False, 1)
+    assert shares([Flow(port, 1000, fast)], 0, 0) == [1]
+    assert shares([Flow(port, 1000, fast), Flow(port, 500, fast)], 0, 4000) == [0.875, 0.75]
+    assert shares([Flow(port, 1000, fast), Flow(port, 500, fast)], 0, 0) == pytest.approx([2 / 3, 1 / 3])
+    assert shares([Flow(port, 1000, fast), Flow(port, 500, Rate(1, 0, True, 1))], 0, 0) == [1, 1]
+    port.spread(0, 2047, 1024, fast)
+    assert port.booked(0, 2047)[:3] == [0.5, 0.5, 0]
+    assert shares([Flow(port, 512, fast)], 0, 2047) == [0.5]
 
 
 def test_transactions_in_flight() -> None:
@@ -282,7 +315,8 @@ def test_single_layers() -> None:
         for op, size, published in fvp_cycles.read_layers()
     ]
     assert len(found) == 51
-    assert fvp_cycles.mean_error(fvp_cycles.per_cent(b, a) for a, b in found) <= 6.2
+    assert fvp_cycles.mean_error(fvp_cycles.per_cent(b, a) for a, b in found) <= 6
+    assert sum(abs(b - a) <= 1000 for a, b in found) >= 40
 
 
 def test_every_configuration_has_its_numbers() -> None:
