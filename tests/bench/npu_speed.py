@@ -73,11 +73,14 @@ def main() -> int:
     parser.add_argument("--models", default=MODELS)
     parser.add_argument("--targets", default=TARGETS)
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument(
+        "--programs", type=Path, metavar="FOLDER", help="take the programs from here, if there"
+    )
     arguments = parser.parse_args()
     timings = [
         timing
         for model in arguments.models.split(",")
-        for timing in _timings(model, arguments.targets.split(","), arguments.runs)
+        for timing in _timings(model, arguments.targets.split(","), arguments.runs, arguments.programs)
     ]
     mean = math.exp(statistics.fmean(math.log(statistics.median(t.ratios)) for t in timings))
     print(table([timing.row() for timing in timings]))
@@ -85,18 +88,21 @@ def main() -> int:
     return 0 if mean <= LIMIT else 6
 
 
-def _timings(model: str, targets: Sequence[str], runs: int) -> Iterator[Timing]:
-    with tempfile.TemporaryDirectory() as folder:
-        for report in _compile(model, targets, Path(folder)):
+def _timings(model: str, targets: Sequence[str], runs: int, programs: Path | None) -> Iterator[Timing]:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = programs or Path(temporary)
+        for report in _compile(model, targets, folder):
             program = pte.load(report.pte)
             delegate = parse_velabin(program.method().delegates[0].blob, program.named_data)
             yield _compare(model, report.target, delegate, report.tosa[0].read_bytes(), runs)
 
 
 def _compile(model: str, targets: Sequence[str], folder: Path) -> Iterator[compile_report.CompileReport]:
-    command = [sys.executable, "-m", "aot.compile", "-m", model, "-t", ",".join(targets), "-o", str(folder)]
-    subprocess.run(command, check=True, stdout=sys.stderr)
-    for path in sorted(folder.glob("*" + compile_report.SUFFIX)):
+    reports = [folder / f"{model}_arm_delegate_{target}{compile_report.SUFFIX}" for target in targets]
+    if not all(path.is_file() for path in reports):
+        command = [sys.executable, "-m", "aot.compile", "-m", model, "-t", ",".join(targets)]
+        subprocess.run([*command, "-o", str(folder)], check=True, stdout=sys.stderr)
+    for path in reports:
         report = compile_report.load(path)
         if len(report.tosa) != 1:
             raise SystemExit(f"{model} has {len(report.tosa)} delegates; this benchmark compares one")
