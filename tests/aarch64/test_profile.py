@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import pairwise
 
 import pytest
 
+from fvp.aarch64 import profile as profile_of
+from fvp.aarch64.runner import Ended
+from fvp.aarch64.trace import Trace
 from report import kernel_evidence
 from report.categories import CONVOLUTION, ELEMENTWISE, GEMM, MOVEMENT, OTHER, category_of, parse_name
 from report.cortex_a import TARGETS, find_cpu_target, find_cpu_targets
 from report.cpu_profile import CpuProfile, OperatorCost, category_rows
-from report.errors import UsageError
-from report.etdump import EtdumpError, read
+from report.errors import RunFailed, UsageError
+from report.etdump import Call, EtdumpError, Span, read
 
 SME2, SME, NEON = (TARGETS[f"cortex-a-{isa}"] for isa in ("sme2", "sme", "neon"))
 MOPA2 = "kai_kernel_matmul_clamp_f32_f32p2vlx1_f32p2vlx1biasf32_sme2_mopa"
@@ -107,6 +111,20 @@ def test_targets_have_an_alias_and_do_not_mix_with_npus() -> None:
         find_cpu_target("cortex-a-neo")
     with pytest.raises(UsageError, match="beside cortex-a"):
         find_cpu_targets(["cortex-a", "ethos-u55-128"])
+
+
+def delegate_call(*edges: int, end: int) -> Call:
+    """A delegate that starts at call 10 of the clock, with operators between `edges`."""
+    parts = [Span("Add (ND, F32) #1", a * 1000, b * 1000, 0) for a, b in pairwise(edges)]
+    return Call(Span("DELEGATE_CALL", 10_000, end * 1000, 0), True, tuple(parts))
+
+
+def test_operators_of_one_or_more_stages_lie_one_call_later_than_they_tell() -> None:
+    counting = profile_of._Counting(Ended((), "", ()), Trace((), ()), SME2, [])
+    assert counting._delegate_shift(delegate_call(11, 12, 14, 15, end=17)) == 1
+    for edges, end in (((11, 12, 14), 15), ((12, 13, 14), 16), ((11, 12, 14), 17)):
+        with pytest.raises(RunFailed, match="not where they were expected"):
+            counting._delegate_shift(delegate_call(*edges, end=end))
 
 
 @pytest.mark.parametrize("data", [b"", b"not an ETDump at all", b"\x0c\0\0\0ED00" + bytes(8)])
