@@ -78,7 +78,12 @@ def _add_model_arguments(group: Any) -> None:
     _add(group, "--model_input", metavar="FILE.pt", help="example inputs in place of the model's own")
     _add(group, "-q", "--quantize", dest="quantize", action="store_true", default=True, help="the default")
     _add(group, "--no_quantize", dest="quantize", action="store_false", help="keep float")
-    _add(group, "--dtype", default="int8", help="int8 (default), a16w8 (Ethos-U), fp32, fp16, int8-dynamic (Cortex-A)")
+    _add(
+        group,
+        "--dtype",
+        default="int8",
+        help="int8 (default), a16w8 (Ethos-U), fp32, fp16, int8-dynamic (Cortex-A)",
+    )
     _add(
         group,
         "--calibration_data",
