@@ -16,6 +16,9 @@ from npu.walk import walk
 
 _KEPT = 16
 
+Works = Mapping[int, Operation | DmaTransfer]
+"""Operations and transfers by index of the command that starts them."""
+
 
 @dataclass(frozen=True)
 class Program:
@@ -23,13 +26,13 @@ class Program:
 
     Attributes:
         operations: indices of the commands that are no register settings.
-        works: by index of the command; None where registers depend on the way taken through branches, or a
+        works: what each of them asks for; None where registers depend on the way taken through branches, or a
             command is at fault, which a run has to meet in its turn.
     """
 
     commands: tuple[Command, ...]
     operations: tuple[int, ...]
-    works: Mapping[int, Operation | DmaTransfer] | None
+    works: Works | None
 
 
 @lru_cache(maxsize=_KEPT)
@@ -59,9 +62,7 @@ def _program(commands: tuple[Command, ...], family: Family) -> Program:
     return Program(commands, operations, _works(commands, operations, family))
 
 
-def _works(
-    commands: tuple[Command, ...], operations: tuple[int, ...], family: Family
-) -> Mapping[int, Operation | DmaTransfer] | None:
+def _works(commands: tuple[Command, ...], operations: tuple[int, ...], family: Family) -> Works | None:
     if any(commands[index].name == "OP_BRANCH" for index in operations):
         return None
     try:

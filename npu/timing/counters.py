@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 
 from npu.config import NpuConfig
 from npu.errors import NotModelled
+from npu.program import from_commands
 from npu.registers import MEM_ATTR, Reg
-from npu.stream import decode
 from npu.timing.estimate import Timing, estimate
 from npu.timing.profile import MemoryMap, TimingProfile, memory_map_from_registers
 
@@ -64,9 +64,9 @@ class TimingCounters:
         job = commands, self._profile(), memory
         if self.timing is None or job != self._last:
             self._last, self.timing = job, None
-            stream = decode(commands, self._config.family)
+            program = from_commands(commands, self._config.family)
             try:
-                self.timing = estimate(stream, self._config, job[1], memory)
+                self.timing = estimate(program, self._config, job[1], memory)
             except NotModelled:
                 return {}
         return pmu_events(self.timing)

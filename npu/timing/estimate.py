@@ -11,6 +11,7 @@ from npu.config import Family, NpuConfig
 from npu.errors import NpuError, StreamError
 from npu.operation import DmaTransfer, Operation
 from npu.ops import EXECUTE
+from npu.program import Program, Works
 from npu.state import RegisterState, dma_transfer, operation
 from npu.stream import Command, CommandStream
 from npu.timing.hardware import PIPELINES, Pipeline
@@ -107,7 +108,7 @@ class Timing:
 
 
 def estimate(
-    stream: CommandStream | Iterable[Command],
+    stream: Program | CommandStream | Iterable[Command],
     config: NpuConfig,
     profile: TimingProfile,
     memory: MemoryMap,
@@ -116,14 +117,16 @@ def estimate(
     """Cycles of a command stream, without executing it. Branches are not followed.
 
     Args:
+        stream: a `Program` spares reading its operations again.
         profile, memory: timing of the memories, and which of them each region is in.
         pipeline: depths and delays in place of those of the family; for fitting.
 
     Raises:
         StreamError: no STOP. NpuError: a command without known meaning, with opcode and offset.
     """
-    commands = stream.commands if isinstance(stream, CommandStream) else tuple(stream)
-    return _Estimate(config, profile, memory, pipeline or PIPELINES[config.family]).run(commands)
+    commands = stream.commands if isinstance(stream, (Program, CommandStream)) else tuple(stream)
+    works = stream.works if isinstance(stream, Program) else None
+    return _Estimate(config, profile, memory, pipeline or PIPELINES[config.family]).run(commands, works or {})
 
 
 class _Estimate:
@@ -136,9 +139,9 @@ class _Estimate:
         self._ops: list[OpTiming] = []
         self._end = 0.0
 
-    def run(self, commands: tuple[Command, ...]) -> Timing:
+    def run(self, commands: tuple[Command, ...], works: Works) -> Timing:
         words = total_words = 0
-        for command in commands:
+        for index, command in enumerate(commands):
             words += command.size // 4
             try:
                 if not command.spec.is_operation:
@@ -150,21 +153,22 @@ class _Estimate:
                 if command.name == "OP_STOP":
                     self._line.trim_commands(total_words)
                     return self._result()
-                self._operate(command)
+                self._operate(command, works.get(index))
             except NpuError as error:
                 raise error.located(opcode=command.name, offset=command.offset) from None
         raise StreamError("stream ends without STOP")
 
-    def _operate(self, command: Command) -> None:
+    def _operate(self, command: Command, work: Operation | DmaTransfer | None) -> None:
         if command.name == "OP_KERNEL_WAIT":
             self._line.wait_for_kernels(command.value("n"))
         elif command.name == "OP_DMA_WAIT":
             self._line.wait_for_transfers(command.value("k"))
         elif command.name == "OP_DMA_START":
-            work = dma_transfer(self._state, command)
-            self._record(work, None, self._line.transfer(work))
+            transfer = work if isinstance(work, DmaTransfer) else dma_transfer(self._state, command)
+            self._record(transfer, None, self._line.transfer(transfer))
         elif command.name in EXECUTE:
-            plan = plan_kernel(self._config, operation(self._state, command), self._pipeline)
+            op = work if isinstance(work, Operation) else operation(self._state, command)
+            plan = plan_kernel(self._config, op, self._pipeline)
             self._record(plan.op, plan, self._line.kernel(plan, self._shared_ram()))
 
     def _shared_ram(self) -> tuple[int, ...]:

@@ -23,7 +23,8 @@ class Damage:
         edit: what is done to it.
         code: the error code of the runtime core.
         says: words of its log.
-        executorch: ExecuTorch's error code where it is another, and why the core differs.
+        executorch: ExecuTorch's error code where it is another, and why the core differs; None: what it does
+            depends on what lies in memory, a crash as a rule.
     """
 
     base: str
@@ -153,7 +154,7 @@ def _no_chain(program: schema.Program) -> None:
     _plan(program).chains = []
 
 
-CRASHED = (None, "ExecuTorch follows what it did not check")
+UNCHECKED = (None, "ExecuTorch follows what it did not check")
 NO_CODE = (255, "ExecuTorch refuses it without a code")
 NOT_INTERNAL = (0x01, "a damaged file is no internal error")
 NOT_CHECKED = (0, "ExecuTorch does not check it")
@@ -171,9 +172,9 @@ DAMAGES: dict[str, Damage] = {
     ),
     "argument_negative": Damage("add", _set_call(schema.KernelCall, args=[0, -1]), 0x23, "value -1 of"),
     "operator_out_of_range": Damage(
-        "add", _set_call(schema.KernelCall, op_index=7), 0x23, "operator 7 of 2", CRASHED
+        "add", _set_call(schema.KernelCall, op_index=7), 0x23, "operator 7 of 2", UNCHECKED
     ),
-    "operator_negative": Damage("add", _set_call(schema.KernelCall, op_index=-1), 0x23, "of 2", CRASHED),
+    "operator_negative": Damage("add", _set_call(schema.KernelCall, op_index=-1), 0x23, "of 2", UNCHECKED),
     "delegate_out_of_range": Damage(
         "delegate",
         _set_call(schema.DelegateCall, delegate_index=3),
@@ -186,11 +187,11 @@ DAMAGES: dict[str, Damage] = {
         _set_call(schema.JumpFalseCall, destination_instruction=99),
         0x23,
         "jump out of its chain",
-        CRASHED,
+        UNCHECKED,
     ),
-    "jump_on_a_number": Damage("condition", _jump_on_a_number, 0x23, "a jump needs a bool", CRASHED),
+    "jump_on_a_number": Damage("condition", _jump_on_a_number, 0x23, "a jump needs a bool", UNCHECKED),
     "move_out_of_range": Damage("condition", _set_call(schema.MoveCall, move_to=99), 0x23, "value 99 of"),
-    "endless_loop": Damage("condition", _endless, 0x23, "an endless loop?", CRASHED),
+    "endless_loop": Damage("condition", _endless, 0x23, "an endless loop?", UNCHECKED),
     "input_out_of_range": Damage("add", _input_out_of_range, 0x23, "value", NO_CODE),
     "output_negative": Damage("add", _output_negative, 0x23, "value -1 of", NO_CODE),
     "memory_0": Damage("add", _set_memory(memory_id=0), 0x12, "tensor: 24 bytes at offset"),

@@ -88,6 +88,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for module in (
         "executorch/__init__",
         "torch/__init__",
+        "torch/_ops",
         "torch/_export/__init__",
         "torch/export/__init__",
     ):
