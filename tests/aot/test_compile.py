@@ -220,6 +220,7 @@ def test_everything_on_request(tmp_path: Path, compile_: Callable[..., Any]) -> 
     assert report["quantization"] == {
         "dtype": "a16w8",
         "calibration": {"source": "data", "samples": 3, "skipped": 0, "preprocessing": None},
+        "layers": None,
     }
     assert not any("calibration" in warning for warning in report["warnings"])
     assert report["delegates"][0]["inputs"][0]["dtype"] == "int16"
