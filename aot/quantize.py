@@ -57,7 +57,7 @@ def export_module(module: torch.nn.Module, model: Model, *, strict: bool) -> Exp
 
 
 def _refuse_dynamic_inputs(exported: ExportedProgram, name: str) -> None:
-    """Ethos-U command streams have fixed shapes; say which dimension has none."""
+    """Command streams and XNNPACK's plans have fixed shapes; say which dimension has none."""
     for node in exported.graph.nodes:
         if node.op != "placeholder":
             continue
@@ -66,7 +66,7 @@ def _refuse_dynamic_inputs(exported: ExportedProgram, name: str) -> None:
                 raise CompileError(
                     f"input {node.name!r} of {name} is dynamic in dimension {index} ({size})",
                     where="export",
-                    why="an Ethos-U command stream has fixed shapes",
+                    why="what is compiled here has fixed shapes",
                     hint="export with fixed sizes, that is without dynamic_shapes",
                 )
 

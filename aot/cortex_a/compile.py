@@ -119,12 +119,12 @@ class _Compiler:
     def compile(self, job: CpuJob) -> dict[str, Any]:
         """Compile, write the files, and return the report; raises CompileError."""
         from aot.cortex_a import lowering
-        from aot.quantize import is_quantized
+        from aot.quantize import export, is_quantized
 
         options, model = self.options, self.model
         self.say(f"exporting {model.name}, {options.dtype.value}")
         with self._timed("export"):
-            exported = lowering.export(model, strict=options.strict)
+            exported = export(model, strict=options.strict)
         given = is_quantized(exported)
         with self._timed("quantisation"):
             program = lowering.quantize(

@@ -20,7 +20,7 @@ from aot.failures import compile_errors
 from aot.fallback import Placement, placement_of
 from aot.models import Model
 from aot.quantize import export_module, is_quantized
-from report.errors import CompileError, UsageError
+from report.errors import UsageError
 
 if TYPE_CHECKING:
     from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
@@ -57,28 +57,6 @@ def in_type(model: Model, dtype: CpuDtype) -> Model:
 
 def _half(value: Any) -> Any:
     return value.half() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
-
-
-def export(model: Model, *, strict: bool) -> ExportedProgram:
-    """`model` as an exported program with fixed shapes.
-
-    Raises:
-        CompileError: torch.export cannot trace it, or a dimension of an input is dynamic.
-    """
-    exported = model.exported
-    if exported is None:
-        assert model.module is not None
-        exported = export_module(model.module.requires_grad_(False), model, strict=strict)
-    for node in exported.graph.nodes:
-        shape = getattr(node.meta.get("val"), "shape", ()) if node.op == "placeholder" else ()
-        if any(isinstance(size, torch.SymInt) for size in shape):
-            raise CompileError(
-                f"input {node.name!r} of {model.name} has a dynamic shape, {tuple(map(str, shape))}",
-                where="export",
-                why="a run here has inputs of fixed sizes",
-                hint="export with fixed sizes, that is without dynamic_shapes",
-            )
-    return exported
 
 
 def quantize(
