@@ -16,6 +16,7 @@ from validation.examples_matrix import FOR_ETHOS_U, cases
 
 ONE_PER_FAMILY = ("ethos-u55-64", "ethos-u65-256", "ethos-u85-1024")
 TARGETS = {
+    "deep_autoencoder": ONE_PER_FAMILY,
     "mobilenet_v1_025": ("ethos-u65-512",),
     "mobilenet_v2": ("ethos-u85-256",),
     "resnet8": ONE_PER_FAMILY,
