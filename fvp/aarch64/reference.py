@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Cortex-A program must compute: its graph before lowering, run by torch, and how close is close
-enough.
+"""What a Cortex-A program must compute (its graph before lowering, run by torch), and how close is enough.
 
 XNNPACK, KleidiAI and torch add up products in different orders and widths, so float outputs differ in their
 last bits. A quantised program is simulated by torch in float; where a value lies between two steps, a
@@ -23,8 +22,8 @@ TOLERANCES: Mapping[str, float] = MappingProxyType(
     {"fp32": 1e-4, "fp16": 2e-2, "int8": 5e-2, "int8-dynamic": 5e-2}
 )
 """Largest difference allowed, as a part of the reference's largest value, by type. fp16 has a relative
-rounding
-error of 2**-11 at each step, int8 of 1/255 of a tensor's range at each tensor; networks have tens of them."""
+rounding error of 2**-11 at each step, int8 of 1/255 of a tensor's range at each tensor; networks have tens of
+them."""
 
 
 def run_reference(program: Path, inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import functools
-import os
 import re
 import shutil
 from pathlib import Path
 
 from fvp.virtual.process import ending, run_briefly
-from fvp.virtual.tools import tools_dir
+from fvp.virtual.tools import find_emulator, tools_dir
 from report.errors import EnvironmentError_
 
 QEMU_VARIABLE = "ARMDEPLOY_QEMU_AARCH64"
@@ -24,15 +23,8 @@ _VERSION_SECONDS = 5.0
 
 
 def find_qemu() -> Path | None:
-    """qemu-aarch64: ``$ARMDEPLOY_QEMU_AARCH64`` (as it is: a wrong choice fails loudly), the tools, PATH."""
-    chosen = os.environ.get(QEMU_VARIABLE)
-    if chosen:
-        return Path(chosen)
-    installed = tools_dir() / "qemu" / "qemu-aarch64"
-    if installed.exists():
-        return installed
-    found = shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")
-    return Path(found) if found else None
+    """qemu-aarch64, see `find_emulator`."""
+    return find_emulator("qemu-aarch64", QEMU_VARIABLE)
 
 
 def require_qemu() -> tuple[Path, str]:

@@ -35,14 +35,19 @@ def cache_dir() -> Path:
 
 
 def find_qemu() -> Path | None:
-    """qemu-arm: ``$ARMDEPLOY_QEMU`` (as it is, so that a wrong choice fails loudly), the tools, PATH."""
-    chosen = os.environ.get(QEMU_VARIABLE)
+    """qemu-arm, see `find_emulator`."""
+    return find_emulator("qemu-arm", QEMU_VARIABLE)
+
+
+def find_emulator(name: str, variable: str) -> Path | None:
+    """What `variable` names (as it is: a wrong choice fails loudly), else the tools' program, else PATH's."""
+    chosen = os.environ.get(variable)
     if chosen:
         return Path(chosen)
-    installed = tools_dir() / "qemu" / "qemu-arm"
+    installed = tools_dir() / "qemu" / name
     if installed.exists():
         return installed
-    found = shutil.which("qemu-arm") or shutil.which("qemu-arm-static")
+    found = shutil.which(name) or shutil.which(f"{name}-static")
     return Path(found) if found else None
 
 

@@ -142,6 +142,7 @@ Error Method::set_input(size_t index, Span<const uint8_t> bytes) {
   if (index >= inputs_.size)
     return fail(Error::InvalidArgument, "input %zu: the method has %zu", index, inputs_.size);
   EValue& value = values_[static_cast<size_t>(inputs_[index])];
+  if (value.is_none()) return Error::Ok;  // an argument that was None at export has no bytes to take
   const Tensor* tensor = input_tensor(index);
   void* target = &value.i;
   size_t wanted = value.tag == Tag::Bool ? 1 : 8;

@@ -11,6 +11,7 @@ import core_programs
 import pytest
 import torch
 from core_host import CANNOT_LOAD, FAILED, OK, Run, bytes_of, case, executorch_outputs, run, run_case
+from executorch.exir import to_edge
 
 from report import pte
 
@@ -146,3 +147,16 @@ def test_all_memory_ids_may_share_one_arena() -> None:
     shared = run_case("memories", "--planned-pool", str(sum(sizes)))
     assert shared.outputs == alone.outputs
     assert run_case("memories", "--planned-pool", str(sum(sizes) - 1)).status == CANNOT_LOAD
+
+
+class _AddUnlessTold(torch.nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor, rounding: str | None) -> torch.Tensor:
+        return a + b if rounding is None else a
+
+
+def test_an_input_that_was_none_at_export_takes_nothing_of_its_file() -> None:
+    a, b = case("add").inputs
+    edge = to_edge(torch.export.export(_AddUnlessTold(), (a, b, None), strict=True))
+    result = run(edge.to_executorch().buffer, (a, b, torch.ones(5)), shaped=False)
+    assert result.status == OK, result.stderr
+    assert result.outputs == (bytes_of(a + b),)
