@@ -15,12 +15,13 @@ from npu.program import Program, Works
 from npu.state import RegisterState, dma_transfer, operation
 from npu.stream import Command, CommandStream
 from npu.timing.hardware import PIPELINES, Pipeline
-from npu.timing.plan import KernelPlan, plan_kernel
 from npu.timing.profile import PORT_NAMES, MemoryMap, TimingProfile
 from npu.timing.timeline import Span, Timeline, Usage
 
 LATENCY = "latency"
 _BUSY_ENOUGH = 0.5
+_SHARED_RAM = {"IFM_IB_END": "value", "AB_START": "value", "ACC_FORMAT": "format"}
+"""Registers and fields that lay out the shared RAM of U55 and U65."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def estimate(
     """
     commands = stream.commands if isinstance(stream, (Program, CommandStream)) else tuple(stream)
     works = stream.works if isinstance(stream, Program) else None
-    return _Estimate(config, profile, memory, pipeline or PIPELINES[config.family]).run(commands, works or {})
+    return _Estimate(config, profile, memory, pipeline or PIPELINES[config.family]).run(commands, works)
 
 
 class _Estimate:
@@ -139,12 +140,15 @@ class _Estimate:
         self._ops: list[OpTiming] = []
         self._end = 0.0
 
-    def run(self, commands: tuple[Command, ...], works: Works) -> Timing:
+    def run(self, commands: tuple[Command, ...], works: Works | None) -> Timing:
         words = total_words = 0
         for index, command in enumerate(commands):
-            words += command.size // 4
+            spec = command.spec
+            words += 2 if spec.wide else 1
+            if not spec.is_operation and works is not None and spec.name not in _SHARED_RAM:
+                continue  # is in the works already
             try:
-                if not command.spec.is_operation:
+                if not spec.is_operation:
                     self._state.latch(command)
                     continue
                 self._line.consume(words)
@@ -153,7 +157,7 @@ class _Estimate:
                 if command.name == "OP_STOP":
                     self._line.trim_commands(total_words)
                     return self._result()
-                self._operate(command, works.get(index))
+                self._operate(command, works.get(index) if works is not None else None)
             except NpuError as error:
                 raise error.located(opcode=command.name, offset=command.offset) from None
         raise StreamError("stream ends without STOP")
@@ -165,22 +169,19 @@ class _Estimate:
             self._line.wait_for_transfers(command.value("k"))
         elif command.name == "OP_DMA_START":
             transfer = work if isinstance(work, DmaTransfer) else dma_transfer(self._state, command)
-            self._record(transfer, None, self._line.transfer(transfer))
+            self._record(command, self._line.transfer(transfer))
         elif command.name in EXECUTE:
             op = work if isinstance(work, Operation) else operation(self._state, command)
-            plan = plan_kernel(self._config, op, self._pipeline)
-            self._record(plan.op, plan, self._line.kernel(plan, self._shared_ram()))
+            self._record(command, self._line.kernel(op, self._shared_ram()))
 
     def _shared_ram(self) -> tuple[int, ...]:
         if self._config.family is Family.U85:
             return ()
-        state = self._state
-        return state.value("IFM_IB_END"), state.value("AB_START"), int(state.value("ACC_FORMAT", "format"))
+        return tuple(int(self._state.value(name, field)) for name, field in _SHARED_RAM.items())
 
-    def _record(self, work: Operation | DmaTransfer, plan: KernelPlan | None, span: Span) -> None:
-        end = max(self._end, span.end)
+    def _record(self, command: Command, span: Span) -> None:
+        end, plan = max(self._end, span.end), span.plan
         cycles = round(end) - round(self._end)
-        command = work.command
         mode = command.value("mode") if "mode" in command.spec.field else None
         self._ops.append(
             OpTiming(
@@ -215,16 +216,14 @@ class _Estimate:
         return Timing(self._config, self._profile, total, tuple(self._ops), traffic)
 
 
+_RESOURCES = ("mac", "weights", "ifm", "output", "store", "scales", "dma")
+
+
 def _bound(usage: Usage, cycles: float) -> str:
     """The resource that was busy longest, if it was for half of the time the operation added."""
-    busy = {
-        "mac": usage.mac,
-        "weights": usage.weights,
-        "ifm": usage.ifm,
-        "output": usage.output,
-        "store": usage.store,
-        "scales": usage.scale_wait,
-        "dma": usage.dma_wait,
-    }
-    name = max(busy, key=lambda key: busy[key])
-    return name if busy[name] >= _BUSY_ENOUGH * cycles else LATENCY
+    busy = (
+        *(usage.mac, usage.weights, usage.ifm, usage.output),
+        *(usage.store, usage.scale_wait, usage.dma_wait),
+    )
+    longest = max(busy)
+    return _RESOURCES[busy.index(longest)] if longest >= _BUSY_ENOUGH * cycles else LATENCY

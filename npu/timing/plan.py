@@ -11,7 +11,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TypeVar
 
 from npu.config import Family, NpuConfig
@@ -42,9 +41,6 @@ _T = TypeVar("_T")
 _Place = tuple[int, ...]
 """Blocks, by kind, over the depth of one place in rows and columns."""
 _Row = tuple[_Place, ...]
-
-_KEPT = 1024
-"""Plans of operations that were met before: of several networks, as a rule."""
 
 _MANY = 4
 _MAX_PREFETCH = 8
@@ -112,7 +108,6 @@ class KernelPlan:
     decoder_cycles: float
 
 
-@lru_cache(maxsize=_KEPT)
 def plan_kernel(config: NpuConfig, op: Operation, pipeline: Pipeline) -> KernelPlan:
     """Cut an operation into blocks.
 

@@ -9,7 +9,7 @@ overlap.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,6 +22,8 @@ BIN = 256
 _FIRST_BINS = 1024
 _LITTLE = 1e-9
 _UNLIMITED = 1e18
+LIMITS = 5
+"""Of a port, see `Port.limits`."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class Port:
 
     Attributes:
         limits: a cycle: beats, beats read, beats written, read and write transactions in flight.
+        limited: numbers of those that are finite.
         moved: beats, read and written.
     """
 
@@ -104,6 +107,7 @@ class Port:
             timing.maxr * permitted[0] or _UNLIMITED,
             timing.maxw * permitted[1] or _UNLIMITED,
         )
+        self.limited = [number for number, limit in enumerate(self.limits) if limit < _UNLIMITED]
         self.moved = [0.0, 0.0]
         self._rooms = np.array(self.limits)[:, None] * BIN
         self._booked = np.zeros((len(self.limits), _FIRST_BINS))  # by limit and bin
@@ -144,22 +148,25 @@ class Port:
     def spread(self, start: float, end: float, beats: float, rate: Rate) -> None:
         """Book `beats` evenly over a time."""
         self.moved[rate.write] += beats
+        self.spread_all(start, end, [beats * cost for cost in rate.costs])
+
+    def spread_all(self, start: float, end: float, taken: Sequence[float]) -> None:
+        """Book what is taken of each limit evenly over a time."""
         first, last = int(start // BIN), int(end // BIN) + 1
-        bins, each = self._bins(first, last), beats / (last - first)
-        for limit in rate.limits:
-            bins[limit] += each * rate.costs[limit]
+        self._bins(first, last)[:] += np.array(taken)[:, None] / (last - first)
 
     def left(self, time: float, rate: Rate) -> float:
         """Beats a cycle for a reader that comes in between: what is left, at least half its rate."""
-        booked = self._bins(int(time // BIN), int(time // BIN) + 1)[:, 0].tolist()
+        number = int(time // BIN)
+        booked = self._bins(number, number + 1)[:, 0].tolist()
         left = ((self.limits[k] - booked[k] / BIN) / rate.costs[k] for k in rate.limits)
         return max(rate.beats / 2, min(rate.beats, *left))
 
     def booked(self, start: float, end: float) -> list[float]:
         """What is booked in a time, a cycle, by limit."""
-        bins = self._booked[:, int(start // BIN) : int(end // BIN) + 1]
-        cycles = BIN * (int(end // BIN) + 1 - int(start // BIN))
-        return [total / cycles for total in bins.sum(axis=1).tolist()]
+        first, last = int(start // BIN), int(end // BIN) + 1
+        cycles = BIN * (last - first)
+        return [total / cycles for total in np.add.reduce(self._booked[:, first:last], 1).tolist()]
 
 
 # --- streams side by side -----------------------------------------------------------------------------------
@@ -167,13 +174,13 @@ class Port:
 
 @dataclass(frozen=True)
 class Flow:
-    """All that an operation asks of a port in one stream of requests: beats at a rate of its own."""
+    """All that an operation asks of a port (its number) in one stream: beats at a rate of its own."""
 
-    port: Port
+    port: int
     beats: float
     rate: Rate
 
-    @property
+    @cached_property
     def least(self) -> float:
         """Cycles it takes at its own rate."""
         return self.beats / self.rate.beats
@@ -182,40 +189,57 @@ class Flow:
 _ROUNDS = 4
 
 
-def shares(flows: Sequence[Flow], start: float, least: float) -> list[float]:
+def asked_of(flows: Sequence[Flow]) -> dict[int, list[float]]:
+    """What flows take of each of the limits of a port, by its number."""
+    asked = {flow.port: [0.0] * LIMITS for flow in flows}
+    for flow in flows:
+        for limit in flow.rate.limits:
+            asked[flow.port][limit] += flow.beats * flow.rate.costs[limit]
+    return asked
+
+
+def shares(
+    ports: Sequence[Port],
+    flows: Sequence[Flow],
+    asked: Mapping[int, Sequence[float]],
+    start: float,
+    least: float,
+) -> list[float]:
     """Beats a cycle that each of the flows of an operation gets while all of them last.
 
     A flow gets its own rate, or what the average of all others leaves of the port.
 
     Args:
+        asked: see `asked_of`.
         least: cycles that the operation takes whatever the memory does.
     """
-    asked = {flow.port: [0.0] * len(flow.port.limits) for flow in flows}
-    for flow in flows:
-        for limit in flow.rate.limits:
-            asked[flow.port][limit] += flow.beats * flow.rate.costs[limit]
-    duration = max([least, *(flow.least for flow in flows)])
+    duration = max([least, *[flow.least for flow in flows]])
     for _ in range(_ROUNDS):
-        taken = {port: port.booked(start, start + duration) for port in asked}
-        longer = max(_shortest(port, asked[port], taken[port], duration) for port in asked)
+        taken = {port: ports[port].booked(start, start + duration) for port in asked}
+        longer = max([_shortest(ports[port], asked[port], taken[port], duration) for port in asked])
         settled = longer < duration * 1.001
         duration = max(duration, longer)
         if settled:
             break
-    return [_share(flow, asked[flow.port], taken[flow.port], duration) for flow in flows]
+    return [
+        _share(flow, ports[flow.port].limits, asked[flow.port], taken[flow.port], duration) for flow in flows
+    ]
 
 
 def _shortest(port: Port, asked: Sequence[float], taken: Sequence[float], duration: float) -> float:
     """Cycles after which the port has moved all that is asked of it in `duration`."""
-    return max((a + t * duration) / room for a, t, room in zip(asked, taken, port.limits, strict=True))
+    return max([(asked[k] + taken[k] * duration) / port.limits[k] for k in port.limited])
 
 
-def _share(flow: Flow, asked: Sequence[float], taken: Sequence[float], duration: float) -> float:
-    speed, beats, limits = flow.rate.beats, flow.beats, flow.port.limits
+def _share(
+    flow: Flow, limits: Sequence[float], asked: Sequence[float], taken: Sequence[float], duration: float
+) -> float:
+    speed, beats, costs = flow.rate.beats, flow.beats, flow.rate.costs
     if not beats:
         return speed
+    average = beats / duration
     for limit in flow.rate.limits:
-        cost = flow.rate.costs[limit]
-        left = (limits[limit] - taken[limit] - asked[limit] / duration) / cost + beats / duration
-        speed = min(speed, max(beats / duration, left))
+        left = (limits[limit] - taken[limit] - asked[limit] / duration) / costs[limit] + average
+        if left < speed:
+            speed = min(speed, max(average, left))
     return speed

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from npu.timing.estimate import OpTiming, Timing
 from npu.timing.hardware import PIPELINES
+from npu.timing.memories import adapter_port
 from npu.timing.profile import PORT_NAMES
-from npu.timing.timeline import adapter_port
 
 ARRAY = "mac"
 

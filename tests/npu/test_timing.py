@@ -37,7 +37,7 @@ from npu.timing.accuracy import ACCURACY
 from npu.timing.counters import TimingCounters, pmu_events
 from npu.timing.geometry import spans, windows
 from npu.timing.hardware import PIPELINES
-from npu.timing.ports import BIN, Flow, Port, Rate, shares, stream_rate
+from npu.timing.ports import BIN, Flow, Port, Rate, asked_of, shares, stream_rate
 from npu.timing.profile import EXT, SRAM, PortTiming, UnknownProfile
 
 STREAMS = Path(__file__).parents[1] / "data" / "timing" / "streams.npz"
@@ -180,14 +180,19 @@ def test_cap_overshoots_by_whole_bursts() -> None:
 def test_streams_share_a_port() -> None:
     """Alone at their own rates; beside another with what its average leaves; never less than they need."""
     port = Port(PortTiming(), bandwidth=1, adapters=1, permitted=(1, 1), burst=8)
-    fast = Rate(1, 0, False, 1)
-    assert shares([Flow(port, 1000, fast)], 0, 0) == [1]
-    assert shares([Flow(port, 1000, fast), Flow(port, 500, fast)], 0, 4000) == [0.875, 0.75]
-    assert shares([Flow(port, 1000, fast), Flow(port, 500, fast)], 0, 0) == pytest.approx([2 / 3, 1 / 3])
-    assert shares([Flow(port, 1000, fast), Flow(port, 500, Rate(1, 0, True, 1))], 0, 0) == [1, 1]
+    fast, write = Rate(1, 0, False, 1), Rate(1, 0, True, 1)
+
+    def speeds(least: float, *flows: tuple[int, Rate]) -> list[float]:
+        asking = [Flow(0, beats, rate) for beats, rate in flows]
+        return shares([port], asking, asked_of(asking), 0, least)
+
+    assert speeds(0, (1000, fast)) == [1]
+    assert speeds(4000, (1000, fast), (500, fast)) == [0.875, 0.75]
+    assert speeds(0, (1000, fast), (500, fast)) == pytest.approx([2 / 3, 1 / 3])
+    assert speeds(0, (1000, fast), (500, write)) == [1, 1]
     port.spread(0, 2047, 1024, fast)
     assert port.booked(0, 2047)[:3] == [0.5, 0.5, 0]
-    assert shares([Flow(port, 512, fast)], 0, 2047) == [0.5]
+    assert speeds(2047, (512, fast)) == [0.5]
 
 
 def test_transactions_in_flight() -> None:

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an operation asks of pipeline and ports whatever runs beside it: streams of requests, blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from npu.config import Family, NpuConfig
+from npu.isa import Storage, WeightCoding
+from npu.operation import Operation
+from npu.timing.hardware import SCALE_BUFFER_BYTES, Pipeline
+from npu.timing.memories import Memories
+from npu.timing.plan import Block, KernelPlan, plan_kernel
+from npu.timing.ports import Flow, Rate, asked_of
+from npu.timing.profile import SRAM, MemoryMap, TimingProfile
+
+_KEPT = 1024
+"""Operations kept for each NPU and memory timing: of several networks, as a rule."""
+
+
+class Read(NamedTuple):
+    """One feature map's share of a block.
+
+    Attributes:
+        beats: of the window.
+        quickest: cycles from the request to the last beat if nothing limits the stream but the port's width.
+        part: share of the window that has to be there before the first step is computed.
+        quickest_part: `quickest` for that share.
+    """
+
+    beats: float
+    quickest: float
+    part: float
+    quickest_part: float
+
+
+class Work(NamedTuple):
+    """A kind of blocks; cycles that do not depend on how fast streams go.
+
+    Attributes:
+        reads: by feature map.
+        weights: beats by stream; `store` those of the result.
+        mac, step: of the MAC array, for all (with the overhead of a block) and for one of the steps.
+        last_step: before the end of the MAC work from when on the input buffer has room for a step.
+        output: of the output stage or the wait for scales, with the overhead.
+        last_pass, output_tail: see `npu.timing.plan.Block`.
+    """
+
+    reads: tuple[Read, ...]
+    weights: tuple[float, ...]
+    store: float
+    mac: float
+    step: float
+    last_step: float
+    output: float
+    last_pass: float
+    output_tail: float
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Cycles of all blocks together, and beats by (port, write)."""
+
+    mac: float
+    output: float
+    scale_wait: float
+    beats: Mapping[tuple[int, bool], float]
+
+
+@dataclass(frozen=True)
+class Demand:
+    """An operation at one memory timing.
+
+    Attributes:
+        response: cycles from the last beat of a store until an operation that depends on it may use it.
+        flows: streams of feature maps, of weights and scales, and of the result, in this order.
+        maps, weights: numbers of streams of feature maps and of weights and scales.
+        latencies: of the reads of feature maps, then of those of weights.
+        asked: what the flows ask of each port, see `npu.timing.ports.asked_of`.
+        works: by kind of block.
+        least: cycles if no stream disturbs another.
+    """
+
+    plan: KernelPlan
+    response: float
+    flows: tuple[Flow, ...]
+    maps: int
+    weights: int
+    latencies: tuple[float, ...]
+    asked: Mapping[int, Sequence[float]]
+    works: tuple[Work, ...]
+    totals: Totals
+    least: float
+
+    @property
+    def alone(self) -> list[float]:
+        """Speeds of the flows if nothing else runs."""
+        return [flow.rate.beats for flow in self.flows]
+
+
+class Demands:
+    """Demands of operations, each worked out once.
+
+    Args: see `Memories`.
+    """
+
+    def __init__(self, config: NpuConfig, profile: TimingProfile, memory: MemoryMap, pipeline: Pipeline):
+        self.memories = Memories(config, profile, memory, pipeline)
+        self._known: dict[int, Demand] = {}  # by identity: to compare operations takes as long as planning
+
+    def of(self, op: Operation) -> Demand:
+        """Raises NotModelled, see `plan_kernel`."""
+        found = self._known.get(id(op))
+        if found is None:
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            plan = plan_kernel(self.memories.config, op, self.memories.pipeline)
+            found = self._known[id(op)] = _Builder(self.memories, plan).demand()
+        return found
+
+
+@lru_cache(maxsize=8)
+def demands(config: NpuConfig, profile: TimingProfile, memory: MemoryMap, pipeline: Pipeline) -> Demands:
+    """Kept from one estimate to the next."""
+    return Demands(config, profile, memory, pipeline)
+
+
+class _Stream(NamedTuple):
+    """Requests of one kind: the port's number, their rate if alone, latency, and the beats of each kind."""
+
+    port: int
+    rate: Rate
+    latency: float
+    beats: list[float]
+
+
+class _Builder:
+    def __init__(self, memories: Memories, plan: KernelPlan):
+        self._memories, self._plan, self._pipeline = memories, plan, memories.pipeline
+        self._blocks = [block for block, _ in plan.kinds]
+        self._reads = list(self._read_streams())
+        self._weights = list(self._weight_streams())
+        self._scale_waits = list(map(self._scale_wait, self._blocks))
+        ofm = plan.op.ofm
+        chained = ofm.storage is Storage.CHAINED
+        port = SRAM if chained else memories.port(ofm.region)
+        self._response = 0.0 if chained else memories.adapters[port].wlatency + self._pipeline.drain
+        rate = memories.rate(port, plan.write_burst, write=True)
+        self._store = _Stream(port, rate, 0.0, [block.store for block in self._blocks])
+
+    def demand(self) -> Demand:
+        streams = [*self._reads, *self._weights, self._store]
+        flows = tuple(Flow(stream.port, self._total(stream.beats), stream.rate) for stream in streams)
+        totals = self._totals(flows)
+        return Demand(
+            plan=self._plan,
+            response=self._response,
+            flows=flows,
+            maps=len(self._reads),
+            weights=len(self._weights),
+            latencies=tuple(stream.latency for stream in streams[:-1]),
+            asked=asked_of(flows),
+            works=tuple(self._work(kind) for kind in range(len(self._blocks))),
+            totals=totals,
+            least=self._least(flows),
+        )
+
+    # --- streams of requests --------------------------------------------------------------------------------
+
+    def _read_streams(self) -> Iterator[_Stream]:
+        memories, plan = self._memories, self._plan
+        streamed = plan.op.command.name in ("OP_ELEMENTWISE", "OP_RESIZE")
+        buffer = memories.buffers("ifm_stream" if streamed else "ifm")
+        for operand, region in enumerate(plan.regions):
+            port = memories.port(region)
+            rate = memories.rate(port, plan.read_burst, buffer=buffer)
+            beats = [block.reads[operand] for block in self._blocks]
+            yield _Stream(port, rate, memories.adapters[port].rlatency, beats)
+
+    def _weight_streams(self) -> Iterator[_Stream]:
+        """Weights, then scales; one stream if they come through the same port."""
+        memories, plan = self._memories, self._plan
+        if not plan.weight_streams:
+            return
+        ports = [memories.port(region) for region in (plan.weight_region, plan.scale_region)]
+        beats = [total / self._pipeline.beat_bytes for total in (sum(plan.weight_streams), plan.scale_bytes)]
+        if ports[0] == ports[1]:
+            ports, beats = ports[:1], [sum(beats)]
+        rate = self._weight_rate(ports[0])
+        for port, total in zip(ports, beats, strict=True):
+            share = [total * block.weights for block in self._blocks]
+            yield _Stream(port, rate, memories.adapters[port].rlatency, share)
+
+    def _weight_rate(self, port: int) -> Rate:
+        memories, pipeline, weights = self._memories, self._pipeline, self._plan.op.weights
+        buffer = memories.buffers("weights")
+        if weights and weights.coding is WeightCoding.FWD:
+            buffer = memories.buffers("fast_weights", pipeline.fast_weight_efficiency)
+        rate = memories.rate(port, pipeline.ext_burst, buffer=buffer)
+        latency = memories.adapters[port].rlatency
+        if not (pipeline.core_weight_buffer and latency):
+            return rate
+        room = pipeline.buffer_efficiency * pipeline.core_weight_buffer * memories.config.cores
+        return Rate(min(rate.beats, room / (latency + pipeline.ext_burst)), rate.slots, False, rate.top)
+
+    # --- blocks ---------------------------------------------------------------------------------------------
+
+    def _scale_wait(self, block: Block) -> float:
+        """Cycles until a block's scales are there: SCALE_BUFFER_BYTES a latency, in every core."""
+        plan, config = self._plan, self._memories.config
+        if not plan.scale_bytes:
+            return 0.0
+        cores = config.cores if config.family is Family.U65 else 1
+        size = max(SCALE_BUFFER_BYTES, plan.scale_bytes * block.weights) / cores
+        return size / SCALE_BUFFER_BYTES * self._weights[-1].latency
+
+    def _work(self, kind: int) -> Work:
+        block, plan, overhead = self._blocks[kind], self._plan, self._pipeline.block_overhead
+        return Work(
+            reads=tuple(self._read(stream, stream.beats[kind]) for stream in self._reads),
+            weights=tuple(stream.beats[kind] for stream in self._weights),
+            store=block.store,
+            mac=block.mac + overhead,
+            step=block.mac / plan.steps,
+            last_step=block.mac * plan.last_step,
+            output=max(block.output, self._scale_waits[kind]) + overhead,
+            last_pass=block.last_pass,
+            output_tail=block.output_tail,
+        )
+
+    def _read(self, stream: _Stream, beats: float) -> Read:
+        if not beats:
+            return Read(0.0, 0.0, 0.0, 0.0)
+        steps, shortest = self._plan.steps, beats / stream.rate.top
+        part = min(1.0, max(1, math.ceil(self._plan.fill / beats * steps)) / steps)
+        return Read(beats, stream.latency + shortest, part, stream.latency + shortest * part)
+
+    # --- all together ---------------------------------------------------------------------------------------
+
+    def _total(self, values: Sequence[float]) -> float:
+        """Of all blocks, from those of each kind."""
+        return sum(value * number for value, (_, number) in zip(values, self._plan.kinds, strict=True))
+
+    def _totals(self, flows: Sequence[Flow]) -> Totals:
+        waits = zip(self._scale_waits, self._blocks, strict=True)
+        beats: dict[tuple[int, bool], float] = {}
+        for flow in flows:
+            key = flow.port, flow.rate.write
+            beats[key] = beats.get(key, 0.0) + flow.beats
+        return Totals(
+            mac=self._total([block.mac for block in self._blocks]),
+            output=self._total([block.output for block in self._blocks]),
+            scale_wait=self._total([max(0.0, wait - block.output) for wait, block in waits]),
+            beats=beats,
+        )
+
+    def _least(self, flows: Sequence[Flow]) -> float:
+        """Stages overlap but for the first and the last block."""
+        overhead = self._pipeline.block_overhead
+        stages = [
+            self._total([block.mac + overhead for block in self._blocks]),
+            self._total([block.output + overhead for block in self._blocks]),
+            *(flow.least for flow in flows),
+        ]
+        longest = max(stages)
+        latency = max([0.0, *(stream.latency for stream in (*self._reads, *self._weights))])
+        number = sum(number for _, number in self._plan.kinds)
+        return longest + (sum(stages) - longest) / number + latency + self._response
