@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``armdeploy profile [FILE]``."""
+"""``armdeploy profile [FILE]``, and ``armdeploy profile --study RECORD …`` for Cortex-A."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import argparse
 import dataclasses
 import json
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from npu.config import NpuConfig, from_config_word
 from npu.errors import NpuError
 from npu.stream import CommandStream, parse
 from npu.timing.accuracy import ACCURACY
-from report import describe, pmu_trace, profile_text, vela_debug
+from report import cpu_study, describe, pmu_trace, profile_text, vela_debug
 from report.errors import UsageError
 
 _CLOCK_MHZ = 1000.0
@@ -51,6 +52,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--pmu-trace", type=Path, metavar="TRACE", help="show the times of an FVP's --pmu-trace file instead"
     )
+    group.add_argument(
+        "--study",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="RECORD",
+        help="tables of Cortex-A runs instead, from what run --json has printed",
+    )
     group.add_argument("--perfetto", type=Path, metavar="FILE", help="also write a timeline for Perfetto")
     group.add_argument("-o", "--output", type=Path, default=Path("out"), metavar="DIR", help="folder (out)")
     group.add_argument("--json", action="store_true", help="print one JSON document on stdout")
@@ -62,6 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--clock must be positive")
     if arguments.file is not None and arguments.model is not None:
         raise UsageError("FILE and --model exclude each other")
+    if arguments.study:
+        return _study(arguments)
     trace = pmu_trace.read(arguments.pmu_trace) if arguments.pmu_trace else None
     with tempfile.TemporaryDirectory(prefix="armdeploy-profile-") as folder:
         files = [_open(arguments, Path(folder))] if arguments.file else list(_compile(arguments))
@@ -71,11 +82,24 @@ def run(arguments: argparse.Namespace) -> int:
         document = _document(file, arguments)
         if trace is not None:
             document = pmu_trace.apply(document, trace, arguments.pmu_trace)
-        if arguments.perfetto is not None:
-            timeline = json.dumps(profile_text.to_perfetto(document))
-            arguments.perfetto.write_text(timeline + "\n", encoding="utf-8")
+        _write_perfetto(arguments.perfetto, profile_text.to_perfetto(document))
         print(json.dumps(document, indent=2) if arguments.json else profile_text.to_text(document))
     return 0
+
+
+def _study(arguments: argparse.Namespace) -> int:
+    if arguments.file is not None or arguments.model is not None:
+        raise UsageError("--study takes run records alone")
+    groups = [group for path in arguments.study for group in cpu_study.read(path)]
+    document = cpu_study.study(groups)
+    _write_perfetto(arguments.perfetto, cpu_study.to_perfetto(groups))
+    print(json.dumps(document, indent=2) if arguments.json else cpu_study.to_text(document))
+    return 0
+
+
+def _write_perfetto(path: Path | None, timeline: Mapping[str, Any]) -> None:
+    if path is not None:
+        path.write_text(json.dumps(timeline) + "\n", encoding="utf-8")
 
 
 def _compile(arguments: argparse.Namespace) -> Any:

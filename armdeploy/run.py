@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from aot import compile as aot_compile
 from aot.targets import find_targets
+from fvp.aarch64.options import CpuRun, parse_threads
 from fvp.platforms import AUTO, PLATFORMS
 from fvp.virtual.run import FIRMWARES
 from report.cortex_a import find_cpu_targets
@@ -49,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--timeout", type=float, metavar="SECONDS", help="limit for the platform (60; a Cortex-A 600)"
     )
+    _add_cpu_arguments(parser.add_argument_group("run on a Cortex-A"))
     group.add_argument(
         "--labels", type=Path, metavar="FILE", help="class names, one a line (default: the model's)"
     )
@@ -60,12 +62,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--json", action="store_true", help="print the run record, one JSON document")
 
 
+def _add_cpu_arguments(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--threads", default="1", metavar="N,…", help="numbers of threads, each is run (1)")
+    group.add_argument("--warmup", type=int, metavar="N", help="inferences before those that are timed (3)")
+    group.add_argument("--repetitions", type=int, metavar="N", help="inferences that are timed (10)")
+    group.add_argument("--serial", metavar="ID", help="the phone, as adb devices lists it")
+    group.add_argument("--host", metavar="USER@MACHINE", help="the machine that --platform ssh reaches")
+    group.add_argument("--pinned", action="store_true", help="keep to the fastest cores, as many as threads")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Compile when no .pte is given, run each target, print; the exit code is the worst run's."""
     if (arguments.timeout is not None and arguments.timeout <= 0) or arguments.top < 1:
         raise UsageError("--timeout and --top must be positive")
     if arguments.pte is not None and arguments.model is not None:
         raise UsageError("--pte and --model exclude each other")
+    _cpu_options(arguments)  # refuse before anything is compiled
     if arguments.json and len(_targets(arguments.target or [])) > 1:
         raise UsageError("--json prints one run record", hint="give one target")
     programs = [arguments.pte] if arguments.pte else (pte for pte, _ in aot_compile.compile_models(arguments))
@@ -81,10 +93,11 @@ def _run_one(arguments: argparse.Namespace, program: Path) -> int:
     from fvp.aarch64 import study
     from report import run_text
 
-    request = _request(arguments, program)
+    request, options = _request(arguments, program), _cpu_options(arguments)
     labels = run_text.read_labels(arguments.labels or inference.labels_of(program))
     if study.is_for_cortex_a(program, request.target):
-        return _run_cortex_a(arguments, request, labels)
+        return _run_cortex_a(arguments, request, options, labels)
+    options.require((), f"--target {request.target or 'ethos-u'}")
     result = inference.infer(request)
     text = (
         result.record.to_json()
@@ -94,19 +107,34 @@ def _run_one(arguments: argparse.Namespace, program: Path) -> int:
     return _finish(text, result.record, result.error)
 
 
-def _run_cortex_a(arguments: argparse.Namespace, request: Request, labels: list[str]) -> int:
+def _run_cortex_a(arguments: argparse.Namespace, request: Request, options: CpuRun, labels: list[str]) -> int:
     from fvp.aarch64 import study
     from report import cpu_text
 
     if arguments.timeout is None:
         request = dataclasses.replace(request, timeout=_COUNTING_TIMEOUT)
-    result = study.infer(request)
+    result = study.infer(request, options)
     text = (
         result.record.to_json()
         if arguments.json
         else cpu_text.to_text(result.record, result.profiles, result.outputs, labels, arguments.top)
     )
     return _finish(text, result.record, result.error)
+
+
+def _cpu_options(arguments: argparse.Namespace) -> CpuRun:
+    counts = {"--warmup": (arguments.warmup, 0), "--repetitions": (arguments.repetitions, 1)}
+    for option, (given, least) in counts.items():
+        if given is not None and given < least:
+            raise UsageError(f"{option} is at least {least}")
+    return CpuRun(
+        threads=parse_threads(arguments.threads),
+        warmup=arguments.warmup,
+        repetitions=arguments.repetitions,
+        serial=arguments.serial,
+        host=arguments.host,
+        pinned=arguments.pinned,
+    )
 
 
 def _finish(text: str, record: RunRecord, error: ArmdeployError | None) -> int:

@@ -128,6 +128,8 @@ class Platform(abc.ABC):
     capabilities: Capabilities
     optional: bool = False
     """Its absence is nothing to warn about."""
+    on_request: bool = False
+    """Never chosen by ``auto``."""
 
     @classmethod
     @abc.abstractmethod

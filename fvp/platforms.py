@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
-from fvp.aarch64.platform import Aarch64Emulated, Aarch64Native
+from fvp.aarch64.platform import Aarch64Emulated, Aarch64Native, OverAdb, OverSsh
 from fvp.arm.platform import ArmFvp
 from fvp.host.platform import HostPlatform
 from fvp.platform import Platform
 from fvp.virtual.run import VirtualCorstone
 from report.errors import EnvironmentError_, UsageError
 
-_ALL: tuple[type[Platform], ...] = (ArmFvp, VirtualCorstone, HostPlatform, Aarch64Native, Aarch64Emulated)
+_ALL: tuple[type[Platform], ...] = (
+    *(ArmFvp, VirtualCorstone, HostPlatform),
+    *(Aarch64Native, Aarch64Emulated, OverSsh, OverAdb),
+)
 
 PLATFORMS: dict[str, type[Platform]] = {platform.name: platform for platform in _ALL}
 """By name, in the order of preference of ``--platform auto``."""
@@ -35,7 +38,7 @@ def choose(name: str, target: str, runner: str | None = None) -> tuple[Platform,
             f"unknown platform {name!r}", where="--platform", hint=f"known: {AUTO}, {', '.join(PLATFORMS)}"
         )
     reasons: list[str] = []
-    for candidate in map(PLATFORMS.__getitem__, names_for(target) if name == AUTO else [name]):
+    for candidate in map(PLATFORMS.__getitem__, _automatic(target) if name == AUTO else [name]):
         reason = candidate.available_for(target, runner)
         if reason is None:
             return candidate(), "; ".join(reasons)
@@ -44,6 +47,10 @@ def choose(name: str, target: str, runner: str | None = None) -> tuple[Platform,
     raise EnvironmentError_(
         f"no platform can run {target} here", why="; ".join(reasons), hint="see armdeploy doctor"
     )
+
+
+def _automatic(target: str) -> list[str]:
+    return [name for name in names_for(target) if not PLATFORMS[name].on_request]
 
 
 def names_for(target: str) -> list[str]:

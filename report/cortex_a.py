@@ -15,6 +15,8 @@ from types import MappingProxyType
 from report.errors import UsageError
 
 FAMILY = "cortex-a"
+FLOAT_PROGRAM = "float.pt2"
+"""Name of the program before quantisation, kept beside the one before lowering."""
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from statistics import median
 from typing import Any
 
 from report.categories import CATEGORIES, OTHER, category_of, parse_name
-from report.cortex_a import CpuTarget
+from report.cortex_a import TARGETS, CpuTarget
 
 UNITS: Mapping[str, str] = {"emulated-count": "instructions", "measured": "ns"}
+DEFAULT_POWER, PINNED = "default", "pinned"
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class OperatorCost:
         name: as the backend calls it, its number included.
         delegated: whether a delegate executed it.
         cost: in the profile's unit.
+        start: from the start of the inference, in the same unit.
         classes: instructions by class; empty where they are not known.
         kernels: KleidiAI's functions that it executed with their instructions, those that multiply first.
     """
@@ -35,6 +38,7 @@ class OperatorCost:
     cost: int
     classes: Mapping[str, int] = field(default_factory=dict)
     kernels: tuple[tuple[str, int], ...] = ()
+    start: int = 0
 
     @property
     def category(self) -> str:
@@ -55,6 +59,9 @@ class CpuProfile:
         stages: of the whole process, in order: set-up, first inference …; they add up to `whole`.
         sme_kernels: KleidiAI's functions for SME that ran anywhere in the process.
         sme_instructions: of class SME in the whole process; None where instructions are not counted.
+        threads: that the process computed with.
+        power: "default", or "pinned" to the fastest cores.
+        latencies: nanoseconds of inferences in a process of their own, without a profiler; () on an emulator.
     """
 
     target: CpuTarget
@@ -64,6 +71,24 @@ class CpuProfile:
     stages: tuple[tuple[str, int], ...]
     sme_kernels: tuple[str, ...] = ()
     sme_instructions: int | None = None
+    threads: int = 1
+    power: str = DEFAULT_POWER
+    latencies: tuple[int, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What tables call the mode."""
+        return self.target.title if self.threads == 1 else f"{self.target.title} x{self.threads}"
+
+    @property
+    def key(self) -> str:
+        """What records call the mode."""
+        return self.target.isa if self.threads == 1 else f"{self.target.isa}_{self.threads}threads"
+
+    @property
+    def latency(self) -> int | None:
+        """Median of `latencies`, None where there are none."""
+        return int(median(self.latencies)) if self.latencies else None
 
     @property
     def unit(self) -> str:
@@ -91,6 +116,9 @@ class CpuProfile:
         return {
             "target": self.target.name,
             "nature": self.nature,
+            "threads": self.threads,
+            "power": self.power,
+            "latencies": list(self.latencies),
             "unit": self.unit,
             "inference": self.inference,
             "framework": self.framework,
@@ -103,6 +131,33 @@ class CpuProfile:
                 for operator in self.operators
             ],
         }
+
+
+def from_json(data: Mapping[str, Any]) -> CpuProfile:
+    """The profile that `CpuProfile.to_json` has written.
+
+    Raises:
+        KeyError, TypeError: it is another document.
+    """
+    return CpuProfile(
+        target=TARGETS[data["target"]],
+        nature=data["nature"],
+        operators=tuple(map(_operator, data["operators"])),
+        inference=data["inference"],
+        stages=tuple(data["stages"].items()),
+        sme_kernels=tuple(data["sme_kernels"]),
+        sme_instructions=data["sme_instructions"],
+        threads=data["threads"],
+        power=data["power"],
+        latencies=tuple(data["latencies"]),
+    )
+
+
+def _operator(data: Mapping[str, Any]) -> OperatorCost:
+    kernels = tuple((name, count) for name, count in data["kernels"])
+    return OperatorCost(
+        data["name"], data["delegated"], data["cost"], data["classes"], kernels, data["start"]
+    )
 
 
 def ratio(baseline: int, other: int) -> float | None:
@@ -127,11 +182,26 @@ def _row(
 ) -> dict[str, Any]:
     row: dict[str, Any] = {"category": name}
     for profile, cost, total in zip(profiles, costs, totals, strict=True):
-        row[profile.target.title] = cost
-        row[f"share {profile.target.title}"] = f"{100 * cost / total:.1f} %" if total else None
+        row[profile.title] = cost
+        row[f"share {profile.title}"] = f"{100 * cost / total:.1f} %" if total else None
     if len(profiles) == 2:
         found = ratio(costs[1], costs[0])
-        row[f"{profiles[1].target.title} / {profiles[0].target.title}"] = (
-            None if found is None else f"{found:.2f}"
-        )
+        row[f"{profiles[1].title} / {profiles[0].title}"] = None if found is None else f"{found:.2f}"
+    return row
+
+
+def latency_row(profiles: Sequence[CpuProfile]) -> dict[str, Any]:
+    """Threads, power mode and milliseconds by mode, with the last mode's against the first's.
+
+    Args:
+        profiles: modes of one program with one number of threads; the baseline last. A latency that nobody
+            has measured is None.
+    """
+    known = [profile.latency for profile in profiles]
+    row: dict[str, Any] = {"threads": profiles[0].threads, "power": profiles[0].power}
+    for profile, latency in zip(profiles, known, strict=True):
+        row[f"{profile.target.title} ms"] = None if latency is None else f"{latency / 1e6:.3f}"
+    if len(profiles) == 2:
+        found = ratio(known[1], known[0]) if known[0] is not None and known[1] is not None else None
+        row["speed-up"] = None if found is None else f"{found:.2f}"
     return row

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from report import kernel_evidence
-from report.cpu_profile import CpuProfile, category_rows
-from report.record import RunRecord
+from report.cpu_profile import CpuProfile, category_rows, latency_row
+from report.record import Metric, RunRecord
 from report.run_text import checks_lines, line, tensor_text, values_lines, verdict
 from report.tables import table
 
@@ -34,28 +34,46 @@ def to_text(
     for tensor, array in zip(record.outputs, outputs, strict=True):
         lines += [line("output", tensor_text(tensor)), *values_lines(array, labels, top)]
     blocks = ["\n".join(lines), *profile_blocks(profiles)]
-    ending = [*checks_lines(record.checks), *(line("warning", text) for text in record.warnings)]
+    ending = [
+        *checks_lines(record.checks),
+        *(line("error", _error_text(metric)) for metric in record.metrics if metric.name.endswith("_error")),
+        *(line("warning", text) for text in record.warnings),
+    ]
     return "\n\n".join([*blocks, "\n".join([*ending, verdict(record)])])
 
 
+def _error_text(metric: Metric) -> str:
+    known = "n/a" if metric.value is None else f"{metric.value:.2g} {metric.unit}"
+    return f"{metric.name}: {known} ({metric.nature}; {metric.note})"
+
+
 def profile_blocks(profiles: Sequence[CpuProfile]) -> list[str]:
-    """The tables of a run; [] when nothing was profiled."""
+    """The tables of a run, categories by number of threads; [] when nothing was profiled."""
     if not profiles:
         return []
     first = profiles[0]
     what = f"{first.unit} of one inference after the first ({first.nature})"
-    evidence = kernel_evidence.rows(profiles)
-    blocks = [
-        f"{what}:\n{table(category_rows(profiles))}",
-        f"the whole process, in {first.unit}:\n{table(_stage_rows(profiles))}",
+    groups = [
+        [profile for profile in profiles if profile.threads == threads]
+        for threads in dict.fromkeys(profile.threads for profile in profiles)
     ]
-    return [*blocks, f"kernels:\n{table(evidence)}"] if evidence else blocks
+    evidence = kernel_evidence.rows(groups[0])
+    return [
+        *(
+            [f"latency without profiler (measured):\n{table([latency_row(group) for group in groups])}"]
+            if first.latencies
+            else []
+        ),
+        *(f"{what}:\n{table(category_rows(group))}" for group in groups),
+        f"the whole process, in {first.unit}:\n{table(_stage_rows(profiles))}",
+        *([f"kernels:\n{table(evidence)}"] if evidence else []),
+    ]
 
 
 def _stage_rows(profiles: Sequence[CpuProfile]) -> list[dict[str, Any]]:
     names = [name for name, _ in profiles[0].stages]
     rows: list[dict[str, Any]] = [
-        {"stage": name, **{profile.target.title: dict(profile.stages)[name] for profile in profiles}}
+        {"stage": name, **{profile.title: dict(profile.stages)[name] for profile in profiles}}
         for name in names
     ]
-    return [*rows, {"stage": "sum", **{profile.target.title: profile.whole for profile in profiles}}]
+    return [*rows, {"stage": "sum", **{profile.title: profile.whole for profile in profiles}}]

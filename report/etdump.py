@@ -37,6 +37,10 @@ class Span:
         """Its length; ticks wrap at 64 bits."""
         return (self.end - self.start) & _MASK
 
+    def after(self, origin: Span) -> int:
+        """Ticks from the start of `origin` to its own."""
+        return (self.start - origin.start) & _MASK
+
 
 @dataclass(frozen=True)
 class Call:

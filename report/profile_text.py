@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from report import perfetto
 from report.tables import table
 
 _LIMITS = {
@@ -122,19 +123,13 @@ def to_perfetto(document: Mapping[str, Any]) -> dict[str, Any]:
     scale = 1e6 / document["clock_hz"]
     events: list[dict[str, Any]] = []
     for network in document["networks"]:
-        events += _names(network["id"])
+        events += perfetto.names(network["id"], f"delegate {network['id']}", _THREADS)
         for operation in network["operations"]:
             events += _spans(network["id"], operation, scale)
-    return {"traceEvents": events, "displayTimeUnit": "ns"}
+    return perfetto.document(events)
 
 
 _THREADS = ("operations", "DMA", *_LANES.values())
-
-
-def _names(process: int) -> Iterator[dict[str, Any]]:
-    yield {"ph": "M", "name": "process_name", "pid": process, "args": {"name": f"delegate {process}"}}
-    for thread, name in enumerate(_THREADS):
-        yield {"ph": "M", "name": "thread_name", "pid": process, "tid": thread, "args": {"name": name}}
 
 
 def _spans(process: int, operation: Mapping[str, Any], scale: float) -> Iterator[dict[str, Any]]:
@@ -153,5 +148,4 @@ def _event(
     process: int, thread: int, operation: Mapping[str, Any], start: int, cycles: int, scale: float
 ) -> dict[str, Any]:
     name = f"{operation['id']} {operation['name']}"
-    times = {"ts": start * scale, "dur": cycles * scale}
-    return {"ph": "X", "name": name, "pid": process, "tid": thread, **times}
+    return perfetto.span(process, thread, name, start * scale, cycles * scale)

@@ -36,6 +36,14 @@ class Bundle:
         """Of the runner."""
         return hashlib.sha256((self.folder / RUNNER).read_bytes()).hexdigest()
 
+    def content_hash(self) -> str:
+        """Of the names and bytes of every file."""
+        digest = hashlib.sha256()
+        for path in sorted(path for path in self.folder.rglob("*") if path.is_file()):
+            digest.update(f"{path.relative_to(self.folder)}\0{path.stat().st_size}\0".encode())
+            digest.update(path.read_bytes())
+        return digest.hexdigest()
+
 
 def missing() -> str | None:
     """Why the bundle cannot be built here, in one line; None when it can."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate, pairwise
 
 from fvp.aarch64.instructions import CLASSES
 from fvp.aarch64.runner import Ended
@@ -47,7 +48,8 @@ def timed(ended: Ended, target: CpuTarget, operators: Sequence[str]) -> CpuProfi
     executions = etdump.read(ended.etdump)
     last = executions[-1]
     costs = tuple(
-        OperatorCost(name, delegated, span.ticks) for name, delegated, span in _operators(last, operators)
+        OperatorCost(name, delegated, span.ticks, start=span.after(last.span))
+        for name, delegated, span in _operators(last, operators)
     )
     stages = tuple(
         (_stage(number, len(executions)), execution.span.ticks) for number, execution in enumerate(executions)
@@ -117,8 +119,17 @@ class _Counting:
     def _windows(self, span: Span) -> tuple[int, int]:
         return self._call(span.start), self._call(span.end)
 
+    @cached_property
+    def _until(self) -> list[int]:
+        """Instructions before each window, and in all of them."""
+        sizes = [block.instructions for block in self.trace.blocks]
+        windows = (
+            sum(sizes[index] * count for index, count in window.items()) for window in self.trace.windows
+        )
+        return list(accumulate(windows, initial=0))
+
     def _instructions(self, first: int, last: int) -> int:
-        return sum(self.trace.classes(self.trace.tally(first, last)))
+        return self._until[last] - self._until[first]
 
     def _stages(self, executions: Sequence[Execution]) -> Iterator[tuple[str, int]]:
         """Every window in exactly one stage."""
@@ -132,12 +143,14 @@ class _Counting:
         yield "end: outputs, profile", self._instructions(at, len(self.trace.windows))
 
     def _costs(self, execution: Execution, names: Mapping[int, str]) -> Iterator[OperatorCost]:
+        origin = self._windows(execution.span)[0]
         for call in execution.calls:
             shift = self._delegate_shift(call)
             for name, delegated, span in _operators(Execution(execution.span, (call,)), self.operators):
                 first, last = self._windows(span)
                 tally = self.trace.tally(first + shift, last + shift)
-                yield self._cost(name, delegated, tally, names)
+                start = self._instructions(origin, first + shift)
+                yield replace(self._cost(name, delegated, tally, names), start=start)
 
     def _delegate_shift(self, call: Call) -> int:
         """By how many calls the parts of a delegate are told too early: one.

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import abc
+import platform
 import re
 import tempfile
 import uuid
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fvp.aarch64 import cores
 from fvp.aarch64.following import Follower
 from fvp.aarch64.trace import QEMU_OPTIONS, Trace, TraceReader
 from fvp.platform import Check, require
@@ -18,7 +20,9 @@ from fvp.virtual.process import ending, run_briefly
 from report.errors import PlatformTimeout, RunFailed
 
 PROGRAM, ETDUMP, MAPS, OUTPUT = "program.pte", "profile.etdp", "maps", "out"
+_BRIEFLY = 10.0
 _TICK = re.compile(r"^I clock call (\d+) is tick (\d+)$", re.MULTILINE)
+_CPU = re.compile(r"^I executor_runner: cpu has (\w+),", re.MULTILINE)
 _LATENCY = re.compile(r"^I inference \d+ took (\d+) ns$", re.MULTILINE)
 
 
@@ -72,6 +76,7 @@ class Ended:
         trace: what was executed, None when nobody counted; `maps` is the memory map then.
         tick: a call of the counting clock, and the ETDump's tick at it.
         latencies: nanoseconds of each inference by the machine's clock; () with a counting one.
+        cpu_isa: what the CPU has: sme2, sme or neon.
     """
 
     outputs: tuple[bytes, ...]
@@ -82,6 +87,7 @@ class Ended:
     maps: str = ""
     tick: tuple[int, int] = (0, 0)
     latencies: tuple[int, ...] = ()
+    cpu_isa: str = "neon"
 
 
 class Machine(abc.ABC):
@@ -154,7 +160,7 @@ def _read(
         )
     checks = _checks(job, folder, status, log)
     require(checks, machine.name)
-    tick = _TICK.search(log)
+    tick, cpu = _TICK.search(log), _CPU.search(log)
     return Ended(
         outputs=tuple(_output(folder, number).read_bytes() for number in range(len(job.output_sizes))),
         log=log,
@@ -164,6 +170,7 @@ def _read(
         maps=(folder / MAPS).read_text(encoding="utf-8") if reader is not None else "",
         tick=(int(tick[1]), int(tick[2])) if tick else (0, 0),
         latencies=tuple(int(match[1]) for match in _LATENCY.finditer(log)),
+        cpu_isa=cpu[1] if cpu else "neon",
     )
 
 
@@ -215,14 +222,21 @@ class Native(Machine):
 
     name = "aarch64-native"
 
-    def __init__(self, runner: Sequence[str]) -> None:
+    def __init__(self, runner: Sequence[str], pinned: int = 0) -> None:
+        """`pinned` is how many of the fastest cores to keep to; 0 leaves the choice to the system."""
         self._runner = tuple(runner)
+        self._pinning = cores.fastest(_local(cores.QUERY), pinned, self.name) if pinned else None
 
     def describe(self) -> dict[str, str]:
-        return {"cpu": "this machine"}
+        return {"device": platform.node() or "this machine", "power": cores.power_text(self._pinning)}
 
     def execute(
         self, folder: Path, arguments: Sequence[str], seconds: float, trace_to: Path | None
     ) -> tuple[int | None, str]:
         assert trace_to is None, "only an emulator logs what it executes"
-        return run_briefly(["env", "-C", str(folder), *self._runner, *arguments], seconds, whole=True)
+        command = [*(self._pinning.prefix if self._pinning else ()), *self._runner, *arguments]
+        return run_briefly(["env", "-C", str(folder), *command], seconds, whole=True)
+
+
+def _local(command: str) -> str:
+    return run_briefly(["sh", "-c", command], _BRIEFLY, whole=True)[1]

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One program in one mode and with NEON alone: outputs, profiles, kernel evidence, checks, the run record."""
+"""One program in one mode and with NEON alone: outputs, profiles, kernel evidence, checks, the run record.
+
+With several numbers of threads, both modes run with each of them.
+"""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,18 +16,25 @@ from typing import Any
 import numpy as np
 
 from fvp.aarch64 import reference
-from fvp.aarch64.platform import NO_LATENCY, CortexAPlatform
+from fvp.aarch64.host_xnnpack import HOST_XNNPACK, float_operators, run_on_host
+from fvp.aarch64.options import CpuRun
+from fvp.aarch64.platform import NO_LATENCY, CortexAPlatform, OverAdb, OverSsh
 from fvp.inference import Request, choose_inputs, op_record, sha256_of, status_of, write_outputs
 from fvp.platform import Job, Outcome
-from fvp.platforms import choose
+from fvp.platforms import AUTO, choose
 from report import compile_report, kernel_evidence, pte, xnnpack
 from report.compile_report import CompileReport
-from report.cortex_a import BASELINE, CpuTarget, find_cpu_target, is_cortex_a
+from report.cortex_a import BASELINE, FLOAT_PROGRAM, CpuTarget, find_cpu_target, is_cortex_a
 from report.cpu_profile import CpuProfile
 from report.errors import ArmdeployError, OutputMismatch, PlatformTimeout, RunFailed, UsageError
 from report.record import Check, Exit, Metric, RunRecord, Tensor
 
 TORCH = "torch on the program before lowering"
+FLOAT_MODEL = "the model in float"
+_STATIC = "int8"
+"""The type whose arithmetic is integer, so that another build of XNNPACK is its reference."""
+
+_PART = "of the largest value"
 
 
 @dataclass(frozen=True)
@@ -39,12 +50,13 @@ class Study:
 
 @dataclass(frozen=True)
 class _Plan:
-    """A request with everything read and checked; `modes` are run in this order."""
+    """A request with everything read and checked; `modes` are run in this order, each with all `threads`."""
 
     request: Request
     method: pte.Method
     report: CompileReport | None
     modes: tuple[CpuTarget, ...]
+    threads: tuple[int, ...]
     arrays: tuple[np.ndarray, ...]
     input_source: str
     platform: CortexAPlatform
@@ -83,41 +95,52 @@ def is_for_cortex_a(program: Path, target: str | None) -> bool:
     return found
 
 
-def infer(request: Request) -> Study:
+def infer(request: Request, options: CpuRun | None = None) -> Study:
     """Run `request` in its mode and, for comparison, with NEON alone.
 
     Raises:
         UsageError, EnvironmentError_: nothing was run. A run that fails is a Study with `error` set.
     """
-    plan = _plan(request)
+    plan = _plan(request, options or CpuRun())
     modes: list[_Mode] = []
+    checks: tuple[Check, ...] = ()
+    errors: tuple[Metric, ...] = ()
     log, failure = "", None
     started = time.perf_counter()
     try:
-        for target in plan.modes:
-            modes.append(_run(plan, target))
+        for threads in plan.threads:
+            modes += [_run(plan, target, threads) for target in plan.modes]
         checks = _checks(plan, modes)
+        errors = tuple(_errors(plan, modes[0].outcome.outputs))
     except (RunFailed, PlatformTimeout) as error:
-        checks, failure, log = (), error, error.log
+        failure, log = error, error.log
     seconds = {"platform": time.perf_counter() - started}
-    return _study(plan, modes, checks, failure or _verdict(checks), log, seconds)
+    return _study(plan, modes, checks, errors, failure or _verdict(checks), log, seconds)
 
 
-def _plan(request: Request) -> _Plan:
+def _plan(request: Request, options: CpuRun) -> _Plan:
     method = pte.load(request.pte).method()
     report = compile_report.find(request.pte)
     target = find_cpu_target(request.target or (report.target if report else "cortex-a"))
     if request.runner is not None:
         raise UsageError("--runner is for virtual boards", where=f"--target {target.name}")
-    platform, warning = choose(request.platform, target.name)
+    platform, warning = choose(_platform_name(request, options), target.name)
     if not isinstance(platform, CortexAPlatform):
         raise UsageError(f"{platform.name} has no profile of a CPU", where="--platform")
+    platform.configure(options)
     arrays, source = choose_inputs(request, method, report)
     modes = tuple(dict.fromkeys((target, BASELINE)))
-    return _Plan(request, method, report, modes, arrays, source, platform, warning)
+    return _Plan(request, method, report, modes, options.threads, arrays, source, platform, warning)
 
 
-def _run(plan: _Plan, target: CpuTarget) -> _Mode:
+def _platform_name(request: Request, options: CpuRun) -> str:
+    """``auto`` means the machine that an option names."""
+    if request.platform != AUTO:
+        return request.platform
+    return OverAdb.name if options.serial else OverSsh.name if options.host else AUTO
+
+
+def _run(plan: _Plan, target: CpuTarget, threads: int) -> _Mode:
     outputs = plan.method.tensors(plan.method.outputs)
     job = Job(
         pte=plan.request.pte,
@@ -127,7 +150,7 @@ def _run(plan: _Plan, target: CpuTarget) -> _Mode:
         verbose=plan.request.verbose,
         output_specs=tuple((tensor.shape, np.dtype(tensor.dtype)) for tensor in outputs),
     )
-    outcome, profile = plan.platform.profiled(job)
+    outcome, profile = plan.platform.profiled(job, threads)
     return _Mode(target, outcome, profile)
 
 
@@ -135,26 +158,48 @@ def _checks(plan: _Plan, modes: Sequence[_Mode]) -> tuple[Check, ...]:
     evidence = [Check(c.name, "pass", c.detail, "evidence") for c in modes[0].outcome.checks]
     evidence += [kernel_evidence.check(mode.profile) for mode in modes]
     first, *others = modes
-    comparisons = [_against_torch(plan, first)]
+    comparisons = [_output_check(plan, first.outcome.outputs)]
     for other in others:
-        title = other.target.title
         comparisons.append(
             reference.check_close(
-                f"{first.target.title} against {title}",
+                f"{first.profile.title} against {other.profile.title}",
                 first.outcome.outputs,
                 other.outcome.outputs,
-                f"the same program with {title}",
+                f"the same program with {other.profile.title}",
                 plan.dtype,
             )
         )
     return (*evidence, *comparisons)
 
 
-def _against_torch(plan: _Plan, mode: _Mode) -> Check:
+def _output_check(plan: _Plan, outputs: Sequence[np.ndarray]) -> Check:
+    """Against the reference of the program's type, see `reference`."""
+    if plan.dtype == _STATIC:
+        expected = run_on_host(plan.request.pte, plan.arrays)
+        return reference.check_equal("output", outputs, expected, HOST_XNNPACK, float_operators(plan.method))
     if plan.report is None or plan.report.reference is None:
         return Check("output", "not run", "no compile report names the program before lowering")
     expected = reference.run_reference(plan.report.reference, plan.arrays)
-    return reference.check_close("output", mode.outcome.outputs, expected, TORCH, plan.dtype)
+    return reference.check_close("output", outputs, expected, TORCH, plan.dtype)
+
+
+def _errors(plan: _Plan, outputs: Sequence[np.ndarray]) -> Iterator[Metric]:
+    """How far a quantised program is from its simulation and from the float model: information, no check."""
+    if "int8" not in plan.dtype or plan.report is None or plan.report.reference is None:
+        return
+    simulation = plan.report.reference
+    wanted = (
+        ("simulation_error", TORCH, simulation),
+        ("quantization_error", FLOAT_MODEL, simulation.with_name(FLOAT_PROGRAM)),
+    )
+    nature = "simulated" if plan.platform.emulated else "measured"
+    for name, against, program in wanted:
+        if not program.is_file():
+            yield Metric(name, None, _PART, nature, plan.platform.name, f"{program} was not kept")
+            continue
+        found = reference.largest_difference(outputs, reference.run_reference(program, plan.arrays))
+        known = found if math.isfinite(found) else None
+        yield Metric(name, known, _PART, nature, plan.platform.name, f"largest difference from {against}")
 
 
 def _verdict(checks: Sequence[Check]) -> ArmdeployError | None:
@@ -173,6 +218,7 @@ def _study(
     plan: _Plan,
     modes: Sequence[_Mode],
     checks: tuple[Check, ...],
+    errors: tuple[Metric, ...],
     error: ArmdeployError | None,
     log: str,
     seconds: Mapping[str, float],
@@ -187,12 +233,12 @@ def _study(
         inputs=_tensors(plan, "inputs", plan.arrays, [None] * len(plan.arrays)),
         outputs=_tensors(plan, "outputs", outputs, write_outputs(plan.request.output_dir, outputs)),
         checks=checks,
-        metrics=tuple(metric for profile in profiles for metric in _metrics(plan, profile)),
+        metrics=(*(metric for profile in profiles for metric in _metrics(plan, profile)), *errors),
         ops=tuple(
             op_record(number, item, plan.method) for number, item in enumerate(plan.method.instructions)
         ),
         memory={"planned_bytes": list(plan.method.planned_bytes)},
-        profile={profile.target.isa: profile.to_json() for profile in profiles},
+        profile={profile.key: profile.to_json() for profile in profiles},
         warnings=(*([plan.warning] if plan.warning else []), *_compiled(plan, "warnings", [])),
         provenance={
             "pte": {"path": str(plan.request.pte), "sha256": sha256_of(plan.request.pte.read_bytes())},
@@ -217,12 +263,15 @@ def _target(plan: _Plan) -> dict[str, Any]:
 
 def _metrics(plan: _Plan, profile: CpuProfile) -> list[Metric]:
     """The inference's cost, and its latency: not known on an emulator."""
-    isa, source = profile.target.isa, plan.platform.name
+    key, source = profile.key, plan.platform.name
     if profile.nature == "measured":
-        return [Metric(f"latency_{isa}", profile.inference, "ns", "measured", source)]
+        times = profile.latencies
+        spread = f"median of {len(times)}, {min(times):,} to {max(times):,}"
+        note = f"{spread}, without profiler, {profile.power} power"
+        return [Metric(f"latency_{key}", profile.latency, "ns", "measured", source, note)]
     return [
-        Metric(f"instructions_{isa}", profile.inference, "instructions", profile.nature, source),
-        Metric(f"latency_{isa}", None, "ns", "measured", source, NO_LATENCY),
+        Metric(f"instructions_{key}", profile.inference, "instructions", profile.nature, source),
+        Metric(f"latency_{key}", None, "ns", "measured", source, NO_LATENCY),
     ]
 
 

@@ -85,7 +85,7 @@ def test_a_second_run_counts_the_same(first: study.Study) -> None:
 def test_a_cpu_without_sme_fails_the_sme2_target(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a build without these kernels does as well: everything runs on NEON, with the right output."""
 
-    def machine(_self: Aarch64Emulated, built: bundle.Bundle) -> runner.Machine:
+    def machine(_self: Aarch64Emulated, built: bundle.Bundle, _threads: int) -> runner.Machine:
         qemu, version = tools.require_qemu()
         return runner.Emulated(qemu, version, built.command(), cpu="max,sme=off")
 
