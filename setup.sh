@@ -14,7 +14,7 @@ AARCH64_RELEASE=1.5.1 # of ExecuTorch; programs are compiled with the same
 EXTRA=""
 WITH_QEMU=1 WITH_FIRMWARE=1 WITH_TOOLCHAIN=1 WITH_FVPS=0 WITH_LITERT=0 WITH_CORTEX_A=0
 TOOLCHAIN_PACKAGES="gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib g++ cmake ninja-build
-    flatbuffers-compiler libflatbuffers-dev"
+    flatbuffers-compiler libflatbuffers-dev ccache"
 CROSS_PACKAGES="g++-aarch64-linux-gnu cmake ninja-build"
 EULA=${ARM_FVP_INSTALL_I_AGREE_TO_THE_CONTAINED_EULA:-False}
 FVP_ARCHIVE=https://developer.arm.com/-/cdn-downloads/permalink/FVPs-Corstone-IoT

@@ -24,6 +24,7 @@ from aot.fallback import Placement
 from aot.models import Model
 from aot.options import Job, Options
 from aot.quantize import Quantized, export, is_quantized, quantize, reference_outputs
+from aot.quicken import quickened
 from aot.summary import fallback_table
 from npu.config import NpuConfig
 from report.errors import CompileError, UsageError
@@ -62,6 +63,7 @@ class Compiler:
         self._ready: dict[str, _Ready] = {}
         self._seconds: dict[str, float] = {}
 
+    @quickened()
     def compile(self, job: Job) -> dict[str, Any]:
         """Compile for one target, write its files, and return its report.
 

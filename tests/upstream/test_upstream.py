@@ -91,12 +91,14 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "torch/_ops",
         "torch/_export/__init__",
         "torch/export/__init__",
+        "torch/fx/__init__",
     ):
         (root / module).parent.mkdir(parents=True, exist_ok=True)
         (root / f"{module}.py").write_text("")
     (root / "torch/_export/utils.py").write_text("def _collect_all_valid_cia_ops(): return set()\n")
     for name in ("decomp_utils", "exported_program"):
         (root / f"torch/export/{name}.py").write_text("")
+    (root / "torch/fx/traceback.py").write_text("class NodeSource: pass\n")
     return {"PYTHONPATH": str(root), "PATH": "/usr/bin:/bin"}
 
 

@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import functools
 import gc
 import importlib.util
 import json
 import signal
 import sys
 import time
-import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from aot.quicken import quickened  # noqa: E402
 from tests.upstream import outcomes  # noqa: E402 (found through the line above, from any folder)
 from tests.upstream.outcomes import Result  # noqa: E402
 
@@ -158,33 +156,6 @@ def _skip_reason(report: pytest.TestReport) -> str:
     return str(where[2]) if isinstance(where, tuple) else str(where)
 
 
-def quicken_export() -> None:
-    """Spare torch repeated work that takes most of a small export's time and changes no result.
-
-    It lists its composite operators several times an export (here: again only after an operator was
-    registered), and for each of them evaluates the annotation ``Callable[_P, _T]``, which
-    ``collections.abc`` builds anew every time and ``typing`` looks up.
-    """
-    import torch
-    import torch._ops
-    from torch._export import utils
-    from torch.export import decomp_utils, exported_program
-
-    listing: Callable[[], Any] = utils._collect_all_valid_cia_ops
-
-    @functools.lru_cache(maxsize=2)
-    def listed(_count: int) -> Any:
-        return listing()
-
-    def quick() -> Any:
-        return set(listed(len(torch._C._dispatch_get_all_op_names())))
-
-    torch._ops.Callable = typing.Callable
-    for module in (utils, decomp_utils, exported_program):
-        if hasattr(module, "_collect_all_valid_cia_ops"):
-            module._collect_all_valid_cia_ops = quick  # type: ignore[attr-defined]
-
-
 def main(arguments: list[str]) -> int:
     """See the module's text."""
     if arguments[0] == "collect":
@@ -195,9 +166,9 @@ def main(arguments: list[str]) -> int:
     results, timeout, seconds = Path(arguments[1]), float(arguments[2]), float(arguments[3])
     wanted = sys.stdin.read().split("\n")
     files = sorted({test.split("::")[0] for test in wanted})
-    quicken_export()
     recorder = Recorder(set(wanted), results, timeout, time.monotonic() + seconds)
-    return run_pytest(files, recorder, "--tb=short")
+    with quickened():
+        return run_pytest(files, recorder, "--tb=short")
 
 
 if __name__ == "__main__":
