@@ -54,6 +54,7 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     """The options that say what to compile and how, shared with ``run``."""
     _add_model_arguments(parser.add_argument_group("model"))
     _add_target_arguments(parser.add_argument_group("target"))
+    add_layout_arguments(parser.add_argument_group("layout"))
     _add_artefact_arguments(parser.add_argument_group("artefacts"))
 
 
@@ -109,6 +110,30 @@ def _add_target_arguments(group: Any) -> None:
     _add(group, "--system_config", help="Vela system configuration (default by NPU family)")
     _add(group, "--memory_mode", help="Vela memory mode (default by NPU family)")
     _add(group, "--config", metavar="INI", help="Vela configuration file (default Arm/vela.ini)")
+
+
+def add_layout_arguments(group: Any) -> None:
+    """The options that say which operators XNNPACK gets and in which form."""
+    _add(
+        group,
+        "--fix_layout",
+        action="store_true",
+        help="Cortex-A: a normalisation that folds into no convolution becomes a depthwise 1x1 one",
+    )
+    _add(
+        group,
+        "--approximate_gelu",
+        action="store_true",
+        help="Cortex-A, fp16: GELU becomes x * sigmoid(1.702 x), which XNNPACK takes; changes the outputs",
+    )
+    _add(
+        group,
+        "--keep_out",
+        action="append",
+        default=[],
+        metavar="OPERATOR",
+        help="Cortex-A: XNNPACK must not take this operator (batch_norm, gelu …), several with commas",
+    )
 
 
 def _add_artefact_arguments(group: Any) -> None:
@@ -229,7 +254,14 @@ def _import_tools() -> None:
     gc.freeze()  # these packages leave millions of objects, which every collection would visit
 
 
+_FOR_CORTEX_A = ("fix_layout", "approximate_gelu", "keep_out")
+"""Options that mean nothing to an NPU's compiler."""
+
+
 def _options(args: argparse.Namespace) -> Options:
+    for name in _FOR_CORTEX_A:
+        if getattr(args, name, None):
+            raise UsageError(f"--{name.replace('_', '-')} is for Cortex-A targets", where="--target ethos-u")
     if args.calibration_data and not args.quantize:
         raise UsageError("--calibration_data needs quantisation", hint="leave --no-quantize out")
     if args.enable_debug_mode and not args.intermediates:

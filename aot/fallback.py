@@ -120,6 +120,17 @@ def kernels_of(graph_module: GraphModule) -> dict[int, str]:
     return {node.meta[_TAG]: _operator_name(node) for node in _calls(graph_module) if _TAG in node.meta}
 
 
+def final_calls(graph_module: GraphModule) -> list[int | None]:
+    """Tag of each call of the final top-level graph, in the order of the program's instructions.
+
+    None for delegates and operators without a tag. Views of planned memory are no instructions.
+    """
+    nodes = (node for node in graph_module.graph.nodes if node.op == "call_function")
+    return [
+        node.meta.get(_TAG) for node in nodes if not (_is_bookkeeping(node) or _operator_name(node) == "view")
+    ]
+
+
 def _calls(graph_module: GraphModule) -> Iterator[Node]:
     """Every operator that does work, of the graph and then of its branches and loops."""
     for module in graph_module.modules():

@@ -8,6 +8,8 @@ the sizes are ours. 57,507,840 MACs, 29,625 parameters. Weights are random (fixe
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -17,31 +19,37 @@ from report.preprocess import ImagePreprocessing
 Preprocessing = ImagePreprocessing(96, 96, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5))
 
 
-def _double(inputs: int, outputs: int) -> nn.Sequential:
-    """Two 3x3 convolutions, each with batch norm and ReLU."""
-    return nn.Sequential(
-        nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
-        nn.BatchNorm2d(outputs),
-        nn.ReLU(),
-        nn.Conv2d(outputs, outputs, 3, padding=1, bias=False),
-        nn.BatchNorm2d(outputs),
-        nn.ReLU(),
-    )
-
-
 class UNet(nn.Module):
-    """Two steps down by max pooling, two up by transposed convolution, with skip connections."""
+    """Two steps down by max pooling, two up by transposed convolution, with skip connections.
 
-    def __init__(self, width: int = 8) -> None:
+    Args:
+        width: channels of the first level; each step down doubles them.
+        activation: behind each 3x3 convolution.
+        norm_last: whether the batch norms come after the activations, where they fold into no convolution.
+    """
+
+    def __init__(
+        self, width: int = 8, activation: Callable[[], nn.Module] = nn.ReLU, norm_last: bool = False
+    ) -> None:
         super().__init__()
-        self.down1 = _double(3, width)
-        self.down2 = _double(width, 2 * width)
-        self.bottom = _double(2 * width, 4 * width)
+
+        def double(inputs: int, outputs: int) -> nn.Sequential:
+            """Two 3x3 convolutions, each with batch norm and activation."""
+            layers: list[nn.Module] = []
+            for channels in (inputs, outputs):
+                layers.append(nn.Conv2d(channels, outputs, 3, padding=1, bias=False))
+                pair = (nn.BatchNorm2d(outputs), activation())
+                layers += reversed(pair) if norm_last else pair
+            return nn.Sequential(*layers)
+
+        self.down1 = double(3, width)
+        self.down2 = double(width, 2 * width)
+        self.bottom = double(2 * width, 4 * width)
         self.pool = nn.MaxPool2d(2)
         self.up2 = nn.ConvTranspose2d(4 * width, 2 * width, 2, stride=2)
-        self.merge2 = _double(4 * width, 2 * width)
+        self.merge2 = double(4 * width, 2 * width)
         self.up1 = nn.ConvTranspose2d(2 * width, width, 2, stride=2)
-        self.merge1 = _double(2 * width, width)
+        self.merge1 = double(2 * width, width)
         self.head = nn.Conv2d(width, 1, 1)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -27,6 +27,9 @@ _BYTES |= dict.fromkeys(("fp16", "bf16"), 2)
 _BYTES |= dict.fromkeys(("qint8", "quint8", "qcint8", "qdint8", "qpint8"), 1)
 """Size of an element; 4-bit types have none of their own."""
 
+_INPUTS = ("inputId", *(f"input{number}Id" for number in (1, 2, 3, 4, 5)), "queryId", "keyId", "valueId")
+"""Fields that name an operator's inputs, weights left out."""
+
 TRANSPOSES = ("StaticTranspose",)
 COPIES = (
     *("Copy", "Convert", "StaticReshape", "StaticSlice", "StaticConstantPad"),
@@ -37,11 +40,20 @@ COPIES = (
 
 @dataclass(frozen=True)
 class Node:
-    """One operator: its kind without the prefix XNN, and the tensor it writes."""
+    """One operator: its kind without the prefix XNN, and the tensor it writes.
+
+    Attributes:
+        inputs, output: numbers of tensors. The delegate's own inputs and outputs come first, as its call has
+            them.
+        perm: of a transpose, else empty.
+    """
 
     kind: str
     dtype: str
     shape: tuple[int, ...]
+    inputs: tuple[int, ...] = ()
+    output: int = -1
+    perm: tuple[int, ...] = ()
 
     @property
     def nbytes(self) -> int | None:
@@ -71,7 +83,7 @@ def read(blob: bytes) -> tuple[Node, ...]:
     try:
         offset, size = struct.unpack_from("<II", blob, 10)
         graph = schema.XNNGraphT.InitFromPackedBuf(blob[offset : offset + size], 0)
-        tensors = dict(_tensor(value, schema) for value in graph.xvalues or [])
+        tensors = dict(_tensor(value, graph.numExterns, schema) for value in graph.xvalues or [])
         return tuple(_node(node, tensors, schema) for node in graph.xnodes or [])
     except Exception as error:  # the generated reader raises whatever damaged offsets lead to
         raise UsageError("damaged XNNPACK delegate", why=f"{type(error).__name__}: {error}") from error
@@ -101,14 +113,28 @@ def _names(enum: Any) -> dict[int, str]:
     return {value: name for name, value in vars(enum).items() if isinstance(value, int)}
 
 
-def _tensor(value: Any, schema: Any) -> tuple[int, tuple[str, tuple[int, ...]]]:
+@dataclass(frozen=True)
+class _Tensor:
+    """`number` as in `Node`."""
+
+    number: int
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def _tensor(value: Any, externs: int, schema: Any) -> tuple[int, _Tensor]:
+    """A tensor under the number that it has in the file."""
     union = value.xvalueUnion
     tensor = getattr(union, "tensorValue", union)
     name = _names(schema.XNNDatatype)[tensor.datatype].removeprefix("xnn_datatype_")
-    return tensor.idOut, (name, tuple(int(d) for d in tensor.dims if d is not None))
+    number = tensor.externalId if tensor.externalId < externs else externs + tensor.idOut
+    return tensor.idOut, _Tensor(number, name, tuple(int(d) for d in tensor.dims if d is not None))
 
 
-def _node(node: Any, tensors: dict[int, tuple[str, tuple[int, ...]]], schema: Any) -> Node:
+def _node(node: Any, tensors: dict[int, _Tensor], schema: Any) -> Node:
     kind = _names(schema.XNodeUnion)[node.xnodeUnionType].removeprefix("XNN")
-    dtype, shape = tensors[node.xnodeUnion.outputId]
-    return Node(kind, dtype, shape)
+    fields = vars(node.xnodeUnion)
+    output = tensors[fields["outputId"]]
+    inputs = tuple(tensors[fields[name]].number for name in _INPUTS if fields.get(name) in tensors)
+    perm = () if fields.get("perm") is None else tuple(map(int, fields["perm"]))
+    return Node(kind, output.dtype, output.shape, inputs, output.number, perm)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import copy
 import json
 import sys
 import time
@@ -14,13 +15,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aot.cortex_a.options import CpuDtype, CpuJob, CpuOptions, parse_cpu_dtype
-from report.cortex_a import CpuTarget
+from aot.cortex_a.options import CpuDtype, CpuJob, CpuOptions, LayoutFix, parse_cpu_dtype
+from report.cortex_a import FLOAT_PROGRAM, CpuTarget
 from report.errors import UsageError
 from report.quiet import quiet
 
 if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
     from aot.cortex_a.lowering import Lowered
+    from aot.cortex_a.report import Fixed
     from aot.models import Model
 
 Say = Callable[[str], None]
@@ -45,12 +49,15 @@ def compile_models(
     with quiet():
         import executorch.backends.xnnpack.partition.xnnpack_partitioner  # noqa: F401
 
+        from aot.cortex_a.lowering import kept_out
         from aot.models import load_model
+        from aot.quicken import quickened
+    kept_out(options.keep_out)
     with contextlib.redirect_stdout(sys.stderr):  # stdout is for results, whatever a model file prints
         model = load_model(args.model or default_model, args.model_input)
     for target in targets:
         job = _job(args.output, model.name, target, options)
-        with contextlib.redirect_stdout(sys.stderr):
+        with contextlib.redirect_stdout(sys.stderr), quickened():
             report = _Compiler(model, options, say).compile(job)
         say(f"wrote {job.pte} and {job.report_path.name}")
         yield job.pte, report
@@ -70,7 +77,14 @@ def _options(args: argparse.Namespace) -> CpuOptions:
         calibration_data=args.calibration_data,
         preprocess=args.preprocess,
         etrecord=args.etrecord,
+        keep_out=tuple(name for names in args.keep_out for name in names.split(",") if name),
+        fix=_fix(args),
     )
+
+
+def _fix(args: argparse.Namespace) -> LayoutFix:
+    wanted = LayoutFix.NORM if args.fix_layout else LayoutFix.NONE
+    return wanted | (LayoutFix.GELU if args.approximate_gelu else LayoutFix.NONE)
 
 
 def _check_output(output: str, targets: Sequence[CpuTarget]) -> None:
@@ -118,7 +132,8 @@ class _Compiler:
 
     def compile(self, job: CpuJob) -> dict[str, Any]:
         """Compile, write the files, and return the report; raises CompileError."""
-        from aot.cortex_a import lowering
+        from aot.cortex_a import layout, lowering
+        from aot.cortex_a.report import Fixed
         from aot.quantize import export, is_quantized
 
         options, model = self.options, self.model
@@ -126,17 +141,44 @@ class _Compiler:
         with self._timed("export"):
             exported = export(model, strict=options.strict)
         given = is_quantized(exported)
+        unfolded = layout.unfolded_norms(exported)
+        with self._timed("layout"):
+            before = self._layout_without_fix(exported) if options.fix else None
+            exported, rewrites = layout.fix(exported, model, options.fix, strict=options.strict)
+        if options.dtype.quantized and not given:
+            lowering.save(exported, job.artefacts / FLOAT_PROGRAM)
         with self._timed("quantisation"):
-            program = lowering.quantize(
-                exported, model, self._calibration, options.dtype, strict=options.strict
-            )
+            program = self._quantized(exported)
         reference = job.artefacts / "reference.pt2"
         lowering.save(program, reference)
         self.say(f"lowering {sum(node.op == 'call_function' for node in program.graph.nodes)} operators")
         with self._timed("lowering"):
-            lowered = lowering.lower(program, options.dtype, delegate=options.delegate)
+            lowered = self._lowered(program)
         self._write(job, lowered)
-        return self._report(job, lowered, reference, "as given" if given else options.dtype.value)
+        fixed = Fixed(unfolded, rewrites, before)
+        return self._report(job, lowered, reference, "as given" if given else options.dtype.value, fixed)
+
+    def _quantized(self, exported: ExportedProgram) -> ExportedProgram:
+        from aot.cortex_a.lowering import quantize
+
+        options = self.options
+        return quantize(exported, self.model, self._calibration, options.dtype, strict=options.strict)
+
+    def _lowered(self, program: ExportedProgram) -> Lowered:
+        from aot.cortex_a.lowering import lower
+
+        options = self.options
+        return lower(program, options.dtype, delegate=options.delegate, keep_out=options.keep_out)
+
+    def _layout_without_fix(self, exported: ExportedProgram) -> dict[str, Any]:
+        """What the layout would be without any rewrite, which takes a compilation of its own."""
+        from report.layout import analyse
+        from report.pte import parse
+
+        self.say("lowering without --fix-layout, to compare with")
+        again = copy.deepcopy(exported)  # lowering changes it
+        lowered = self._lowered(self._quantized(again))
+        return analyse(parse(lowered.program.buffer, self.model.name).method()).totals()
 
     def _write(self, job: CpuJob, lowered: Lowered) -> None:
         with job.pte.open("wb") as file:
@@ -147,7 +189,9 @@ class _Compiler:
             path = job.pte.with_name(f"{job.pte.stem}_etrecord.bin")
             generate_etrecord(str(path), lowered.edge, lowered.program)
 
-    def _report(self, job: CpuJob, lowered: Lowered, reference: Path, dtype: str) -> dict[str, Any]:
+    def _report(
+        self, job: CpuJob, lowered: Lowered, reference: Path, dtype: str, fixed: Fixed
+    ) -> dict[str, Any]:
         from aot.cortex_a.report import Compilation, build_report
 
         static = dtype == CpuDtype.INT8.value
@@ -158,6 +202,7 @@ class _Compiler:
                 dtype=dtype,
                 calibration=self._calibration if static else None,
                 lowered=lowered,
+                fixed=fixed,
                 reference=reference,
                 examples=self._write_examples(job),
                 labels=self._write_labels(job),

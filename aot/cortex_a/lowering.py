@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -18,6 +19,7 @@ from aot.calibration import Calibration
 from aot.cortex_a.options import CpuDtype
 from aot.failures import compile_errors
 from aot.fallback import Placement, placement_of
+from aot.hooks import source_line
 from aot.models import Model
 from aot.quantize import export_module, is_quantized
 from report.errors import UsageError
@@ -28,14 +30,25 @@ if TYPE_CHECKING:
 
 _ORIGINS = ("stack_trace", "from_node")
 
+KEPT_OUT = "kept out of XNNPACK by --keep-out"
+"""The reason that a report gives for an operator that was to stay outside."""
+
+_SHORT = {"_native_batch_norm_legit_no_training.default": "batch_norm"}
+"""Names of operators where ATen's own is no name that anybody uses."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Lowered:
-    """A program in the edge dialect after lowering, its serialised form, and where its operators run."""
+    """A program in the edge dialect after lowering, its serialised form, and where its operators run.
+
+    Attributes:
+        lines: ``file.py:12`` in the model's code by name of an operator outside.
+    """
 
     edge: EdgeProgramManager
     program: ExecutorchProgramManager
     placement: Placement
+    lines: Mapping[str, str]
 
 
 def in_type(model: Model, dtype: CpuDtype) -> Model:
@@ -91,30 +104,74 @@ def save(exported: ExportedProgram, path: Path) -> None:
         node.meta.update(notes)
 
 
-def lower(exported: ExportedProgram, dtype: CpuDtype, *, delegate: bool) -> Lowered:
+def lower(
+    exported: ExportedProgram, dtype: CpuDtype, *, delegate: bool, keep_out: Sequence[str] = ()
+) -> Lowered:
     """Partition, lower and serialise. `exported` must not be used afterwards.
+
+    Args:
+        keep_out: operators that stay outside of every partition, by names that `operators` has.
 
     Raises:
         CompileError: ExecuTorch refuses the program, or an operator that stays on the CPU has no kernel.
+        UsageError: an unknown name in `keep_out`.
     """
     from executorch.exir import to_edge_transform_and_lower
 
+    kept = kept_out(keep_out)
+    partitioners = _partitioners(dtype, kept) if delegate else None
     with _reasons() as rejected, compile_errors("lowering"):
-        edge = to_edge_transform_and_lower(exported, partitioner=_partitioners(dtype) if delegate else None)
+        edge = to_edge_transform_and_lower(exported, partitioner=partitioners)
+    nodes = [node for node in edge.exported_program().graph.nodes if node.op == "call_function"]
+    rejected.update((node.name, KEPT_OUT) for node in nodes if _partitioner_name(node.target) in kept)
     placement = placement_of(edge.exported_program(), rejected, delegate=delegate)
+    lines = {node.name: source_line(node) for node in nodes}
     with compile_errors("serialisation"):
-        return Lowered(edge, edge.to_executorch(), placement)
+        return Lowered(edge, edge.to_executorch(), placement, lines)
 
 
-def _partitioners(dtype: CpuDtype) -> list[Any]:
+def operators() -> Mapping[str, str]:
+    """Names of operators that the partitioner may take, and the names that its configurations have."""
+    from executorch.backends.xnnpack.partition.config import ALL_PARTITIONER_CONFIGS
+
+    names = [str(config.target_name) for config in ALL_PARTITIONER_CONFIGS]
+    return {_SHORT.get(name, name.partition(".")[0]): name for name in names}
+
+
+def kept_out(names: Sequence[str]) -> frozenset[str]:
+    """The partitioner's names of the operators `names`.
+
+    Raises:
+        UsageError: it has none of that name.
+    """
+    known = operators() if names else {}
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"operators: {', '.join(sorted(known))}"
+            raise UsageError(f"XNNPACK takes no operator {name!r} anyway", where="--keep-out", hint=hint)
+    return frozenset(known[name] for name in names)
+
+
+def _partitioner_name(target: Any) -> str:
+    """An edge operator as the partitioner's configurations call it: without its namespace."""
+    from executorch.exir.backend.canonical_partitioners.config_partitioner import format_target_name
+
+    return str(format_target_name(target.__name__))
+
+
+def _partitioners(dtype: CpuDtype, kept: frozenset[str]) -> list[Any]:
     """XNNPACK takes linear layers with dynamic quantisation one by one, before everything else."""
+    from executorch.backends.xnnpack.partition.config import ALL_PARTITIONER_CONFIGS
     from executorch.backends.xnnpack.partition.config.xnnpack_config import ConfigPrecisionType
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 
+    configs = [config for config in ALL_PARTITIONER_CONFIGS if config.target_name not in kept]
+    every = XnnpackPartitioner(configs)
     if dtype is not CpuDtype.INT8_DYNAMIC:
-        return [XnnpackPartitioner()]
-    first = XnnpackPartitioner(config_precisions=ConfigPrecisionType.DYNAMIC_QUANT, per_op_mode=True)
-    return [first, XnnpackPartitioner()]
+        return [every]
+    dynamic = ConfigPrecisionType.DYNAMIC_QUANT
+    return [XnnpackPartitioner(configs, config_precisions=dynamic, per_op_mode=True), every]
 
 
 @contextlib.contextmanager

@@ -48,9 +48,22 @@ def parse_cpu_dtype(text: str, *, quantize: bool) -> CpuDtype:
     return CpuDtype.FP32 if dtype.quantized and not quantize else dtype
 
 
+class LayoutFix(enum.Flag):
+    """Rewrites that keep tensors in one partition; GELU changes what the model computes, a little."""
+
+    NONE = 0
+    NORM = enum.auto()
+    GELU = enum.auto()
+
+
 @dataclass(frozen=True)
 class CpuOptions:
-    """What is the same for every target; see `aot.options.Options`."""
+    """What is the same for every target; see `aot.options.Options`.
+
+    Attributes:
+        keep_out: operators that the partitioner must leave out, by its own names (see `lowering.operators`).
+        fix: what to rewrite before quantisation.
+    """
 
     dtype: CpuDtype = CpuDtype.INT8
     delegate: bool = True
@@ -58,6 +71,8 @@ class CpuOptions:
     calibration_data: str | None = None
     preprocess: str | None = None
     etrecord: bool = False
+    keep_out: tuple[str, ...] = ()
+    fix: LayoutFix = LayoutFix.NONE
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,30 @@ from typing import Any
 
 from aot.calibration import Calibration
 from aot.compile_report import sha256_of, tool_versions
+from aot.cortex_a.layout import Place, Rewrite, places_json
 from aot.cortex_a.lowering import Lowered
 from aot.cortex_a.options import CpuJob
-from aot.fallback import CpuOp, DelegateIo, TensorInfo, kernels_of
+from aot.fallback import CpuOp, DelegateIo, TensorInfo, final_calls, kernels_of
 from aot.models import Model
-from report import pte, xnnpack
+from report import layout, layout_advice, pte, xnnpack
 from report.compile_report import SCHEMA_VERSION
 from report.record import tool_version
 from report.tables import table
+
+
+@dataclasses.dataclass(frozen=True)
+class Fixed:
+    """The layout before and after rewriting.
+
+    Attributes:
+        unfolded: normalisations that no convolution takes in, in the model as it came.
+        rewrites: what the passes that were asked for have done.
+        before: `report.layout.Layout.totals` without them; None when nothing was asked for.
+    """
+
+    unfolded: Sequence[Place] = ()
+    rewrites: Sequence[Rewrite] = ()
+    before: Mapping[str, Any] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +52,7 @@ class Compilation:
     dtype: str
     calibration: Calibration | None
     lowered: Lowered
+    fixed: Fixed
     reference: Path
     examples: Sequence[Path]
     labels: Path | None
@@ -48,7 +65,8 @@ def build_report(c: Compilation) -> dict[str, Any]:
     folder = c.job.pte.parent
     program = pte.load(c.job.pte)
     method = program.method()
-    kernels = kernels_of(c.lowered.program.exported_program().graph_module)
+    final = c.lowered.program.exported_program().graph_module
+    kernels, places = kernels_of(final), _instructions(method, final_calls(final))
     graphs = [xnnpack.read(delegate.blob) for delegate in method.delegates]
     placement = c.lowered.placement
     names = c.lowered.edge.exported_program().graph_signature.user_inputs
@@ -76,10 +94,16 @@ def build_report(c: Compilation) -> dict[str, Any]:
             _delegate(number, io, graph)
             for number, (io, graph) in enumerate(zip(placement.delegates, graphs, strict=True))
         ],
-        "cpu_ops": [_cpu_op(op, kernels) for op in placement.cpu_ops],
-        "boundary_ops": [
-            dataclasses.asdict(op) | {"kernel": kernels.get(op.id)} for op in placement.boundary_ops
+        "cpu_ops": [
+            _cpu_op(op, kernels) | _origin(op.id, op.name, c.lowered, places) for op in placement.cpu_ops
         ],
+        "boundary_ops": [
+            dataclasses.asdict(op)
+            | {"kernel": kernels.get(op.id)}
+            | _origin(op.id, op.name, c.lowered, places)
+            for op in placement.boundary_ops
+        ],
+        "layout": _layout(c.fixed, method),
         "memory": {
             "planned_bytes": list(method.planned_bytes),
             "planned_peak_bytes": sum(method.planned_bytes),
@@ -104,9 +128,18 @@ def summary(report: Mapping[str, Any]) -> str:
         head,
         table([_delegate_row(delegate) for delegate in report["delegates"]]),
         f"outside:\n{table([_cpu_row(op) for op in on_cpu])}" if on_cpu else "",
+        _layout_text(report["layout"]),
         "\n".join(f"warning: {warning}" for warning in report["warnings"]),
     ]
     return "\n\n".join(block for block in blocks if block)
+
+
+def _layout_text(found: Mapping[str, Any]) -> str:
+    """What --fix-layout has changed, if it was asked for."""
+    if found["before"] is None:
+        return ""
+    lines = map(layout_advice.rewrite_text, found["rewrites"])
+    return "\n".join(["layout:", layout_advice.comparison(found["before"], found["after"]), *lines])
 
 
 def _delegate_row(delegate: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,6 +196,39 @@ def _tensor(info: TensorInfo) -> dict[str, Any]:
 def _cpu_op(op: CpuOp, kernels: Mapping[int, str]) -> dict[str, Any]:
     kept = {"op": op.op, "name": op.name, "module_path": op.module_path, "reason": op.reason}
     return {**kept, "kernel": kernels.get(op.id)}
+
+
+def _instructions(method: pte.Method, calls: Sequence[int | None]) -> dict[int, int]:
+    """Number of the instruction of each tagged operator.
+
+    Empty when graph and program do not run in step, as with branches and loops.
+    """
+    numbers = [
+        number
+        for number, item in enumerate(method.instructions)
+        if isinstance(item, pte.DelegateCall)
+        or (isinstance(item, pte.KernelCall) and not item.operator.startswith("executorch_prim::"))
+    ]
+    if len(numbers) != len(calls):
+        return {}
+    return {tag: number for tag, number in zip(calls, numbers, strict=True) if tag is not None}
+
+
+def _origin(tag: int, name: str, lowered: Lowered, places: Mapping[int, int]) -> dict[str, Any]:
+    return {"line": lowered.lines.get(name, ""), "instruction": places.get(tag)}
+
+
+def _layout(fixed: Fixed, method: pte.Method) -> dict[str, Any]:
+    """Totals after and, when something was rewritten, before; see `report.layout`."""
+    return {
+        "before": fixed.before,
+        "after": layout.analyse(method).totals(),
+        "rewrites": [
+            {"name": r.name, "replaced": list(places_json(r.replaced)), "error": r.error}
+            for r in fixed.rewrites
+        ],
+        "unfolded_norms": list(places_json(fixed.unfolded)),
+    }
 
 
 def _calibration(calibration: Calibration | None) -> dict[str, Any] | None:

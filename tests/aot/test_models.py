@@ -24,6 +24,7 @@ MODELS = (
     "transformer_encoder",
     "two_conv",
     "unet",
+    "unet_norm_last",
     "unet_small",
 )
 

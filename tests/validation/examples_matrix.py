@@ -30,7 +30,7 @@ from report import compile_report, pte
 from report.tables import table
 
 SEEDS = (1, 2)
-FOR_CORTEX_A = frozenset({"conv_transformer_unet", "unet_small"})
+FOR_CORTEX_A = frozenset({"conv_transformer_unet", "unet_norm_last", "unet_small"})
 """Examples that are made to be run on a Cortex-A."""
 
 FOR_ETHOS_U = tuple(name for name in example_names() if name not in FOR_CORTEX_A)
