@@ -15,6 +15,7 @@ from importlib import metadata
 
 from packaging.requirements import Requirement
 
+from fvp.aarch64 import adb
 from fvp.aarch64 import tools as aarch64
 from fvp.arm import programs
 from fvp.virtual import runner_build, tools
@@ -30,6 +31,8 @@ _DISABLES = {
     "pillow": "images as input and calibration data",
 }
 _FIRMWARE = {"corstone-320": "ethos-u85", "corstone-300": "ethos-u55"}
+_WHEEL = "executorch for AArch64"
+_FOR_CORTEX_A = frozenset({"qemu-aarch64", aarch64.COMPILER, _WHEEL, "cmake", "ninja"})
 MISSING, WRONG, OK = "missing", "wrong version", "ok"
 
 
@@ -45,9 +48,16 @@ class Finding:
     get: str
 
 
-def examine() -> list[Finding]:
-    """Look at this machine; never raises for something missing."""
-    return [*_packages(), _qemu(), *map(_firmware, _FIRMWARE), *map(_fvp, Family), *_cortex_a(), *_optional()]
+def examine(*, cortex_a: bool = False) -> list[Finding]:
+    """Look at this machine; never raises for something missing.
+
+    Args:
+        cortex_a: what the Cortex-A targets need to run under emulation counts as required.
+    """
+    boards = [_qemu(), *map(_firmware, _FIRMWARE), *map(_fvp, Family)]
+    found = [*_packages(), *boards, *_cortex_a(), _adb(), *_optional()]
+    needed = _FOR_CORTEX_A if cortex_a else ()
+    return [dataclasses.replace(f, required=True) if f.name in needed else f for f in found]
 
 
 def exit_code(findings: Sequence[Finding]) -> int:
@@ -146,7 +156,12 @@ def _cortex_a() -> Iterator[Finding]:
     yield _program(aarch64.COMPILER, disables, f"{aarch64.SETUP}, or apt-get install g++-aarch64-linux-gnu")
     version = aarch64.wheel_version()
     status = MISSING if version is None else OK if version == aarch64.EXECUTORCH else WRONG
-    yield Finding("executorch for AArch64", status, version, False, disables, aarch64.SETUP)
+    yield Finding(_WHEEL, status, version, False, disables, aarch64.SETUP)
+
+
+def _adb() -> Finding:
+    get = f"apt-get install adb, or set {adb.VARIABLE}"
+    return _program("adb", "run --platform adb (other platforms remain)", get, adb.find_adb())
 
 
 def _optional() -> Iterator[Finding]:
@@ -162,8 +177,9 @@ def _optional() -> Iterator[Finding]:
         yield _program(name, disables, f"{_SETUP}, or apt-get install {packages}")
 
 
-def _program(name: str, disables: str, get: str) -> Finding:
-    path = shutil.which(name)
+def _program(name: str, disables: str, get: str, chosen: str | None = None) -> Finding:
+    """A program of PATH, or the one `chosen` for it."""
+    path = shutil.which(chosen or name)
     if path is None:
         return Finding(name, MISSING, None, False, disables, get)
     answer = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=False)
