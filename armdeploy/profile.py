@@ -162,9 +162,21 @@ def _system(file: artefact.Artefact, arguments: argparse.Namespace, config: NpuC
 
 
 def _network(network: artefact.Network, stream: CommandStream, found: timing.Timing) -> dict[str, Any]:
-    operations = [_operation(number, op, found) for number, op in enumerate(found.ops)]
     document = {
         "id": network.number,
+        **network_document(found),
+        "stream": {"first_command": stream.base_offset},
+    }
+    return (
+        document
+        if network.queue is None
+        else describe.attach_origins(document, network.queue, network.origins)
+    )
+
+
+def network_document(found: timing.Timing) -> dict[str, Any]:
+    """What the profile says of one network."""
+    return {
         "cycles": found.total,
         "macs": found.macs,
         "utilisation": found.macs / (found.total * found.config.macs) if found.total else 0.0,
@@ -172,15 +184,9 @@ def _network(network: artefact.Network, stream: CommandStream, found: timing.Tim
         "decoder_cycles": found.decoder_cycles,
         "output_cycles": found.output_cycles,
         "ports": [{"port": name, **_traffic(port)} for name, port in found.traffic.items()],
-        "stream": {"first_command": stream.base_offset},
         "roofline": dataclasses.asdict(timing.roofline(found)),
-        "operations": operations,
+        "operations": [_operation(number, op, found) for number, op in enumerate(found.ops)],
     }
-    return (
-        document
-        if network.queue is None
-        else describe.attach_origins(document, network.queue, network.origins)
-    )
 
 
 def _operation(number: int, op: timing.OpTiming, found: timing.Timing) -> dict[str, Any]:
@@ -199,6 +205,7 @@ def _operation(number: int, op: timing.OpTiming, found: timing.Timing) -> dict[s
         "macs": op.macs,
         "utilisation": op.utilisation(found.config),
         "bound": op.bound,
+        "port": op.port,
         "traffic": {name: _traffic(port) for name, port in op.traffic.items()},
     }
 

@@ -22,7 +22,7 @@ from report.errors import UsageError
 _GZIP = b"\x1f\x8b"
 _TRACK = "qread"
 _WORD = 4
-_SIMULATED = ("mac_cycles", "output_cycles", "decoder_cycles", "bound")
+_SIMULATED = ("mac_cycles", "output_cycles", "decoder_cycles", "bound", "port")
 
 
 @dataclass(frozen=True)

@@ -3,24 +3,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from report import perfetto
 from report.tables import table
 
-_LIMITS = {
-    "mac": "the MAC array",
-    "weights": "fetching and decoding weights",
-    "ifm": "reading the input",
-    "output": "the output stage",
-    "store": "writing the result",
-    "scales": "fetching biases and scales",
-    "dma": "DMA",
-    "latency": "waiting: latency, dependencies, start-up",
-}
-"""What an operation's `bound` means, in words."""
+_UNITS = {"mac": ("the MAC array", "mac_cycles"), "output": ("the output stage", "output_cycles")}
+"""Bounds that are units of the NPU, in words, and what counts their work."""
+
+_STREAMS = {"ifm": "input", "weights": "weights", "scales": "scales", "store": "result"}
+"""Bounds that are streams through a port, in words."""
 
 _LARGEST = 10
 """Operations that the table of the roofline has."""
@@ -75,20 +68,74 @@ def _point(point: Mapping[str, Any], operation: Mapping[str, Any]) -> dict[str, 
 
 
 def bottleneck(network: Mapping[str, Any]) -> str:
-    """One sentence: what takes the largest share of the cycles, and which operation most of that."""
-    by_bound: Counter[str | None] = Counter()
+    """One sentence: what takes the largest share of the cycles, how busy it is then, and where most of it is.
+
+    Streams through the same port count together. The busy share is that of the counters, over the operations
+    that are bounded so.
+    """
+    groups: dict[tuple[str | None, str], list[Mapping[str, Any]]] = {}
     for operation in network["operations"]:
-        by_bound[operation["bound"]] += operation["cycles"]
-    if not network["cycles"] or not by_bound:
+        groups.setdefault(_group(operation), []).append(operation)
+    if not network["cycles"] or not groups:
         return "bottleneck: none, the network computes nothing"
-    bound, cycles = by_bound.most_common(1)[0]
-    largest = max((o for o in network["operations"] if o["bound"] == bound), key=lambda o: o["cycles"])
-    place = _place(largest)
-    where = f"{largest['id']} ({largest['name']}{f', {place}' if place else ''}: {largest['share']:.0%})"
-    if bound is None:
-        return f"largest: operation {where}; a trace does not tell what bounds it"
-    what = f"{_LIMITS[bound]} bounds {cycles / network['cycles']:.0%} of the cycles"
-    return f"bottleneck: {what}, most in operation {where}"
+    key = max(groups, key=lambda key: _cycles(groups[key]))
+    largest = max(groups[key], key=lambda operation: operation["cycles"])
+    if key[0] is None:
+        return f"largest: operation {_where(largest)}; a trace does not tell what bounds it"
+    share = f"{_cycles(groups[key]) / network['cycles']:.0%}"
+    said = _said(key, groups[key], share, network)
+    return f"bottleneck: {said}, most in operation {_where(largest)}"
+
+
+def _group(operation: Mapping[str, Any]) -> tuple[str | None, str]:
+    """(kind of bound, port)."""
+    bound = operation["bound"]
+    return ("port", operation["port"]) if bound in _STREAMS else (bound, "")
+
+
+def _cycles(operations: Iterable[Mapping[str, Any]]) -> int:
+    return sum(operation["cycles"] for operation in operations)
+
+
+def _said(
+    key: tuple[str | None, str],
+    operations: Sequence[Mapping[str, Any]],
+    share: str,
+    network: Mapping[str, Any],
+) -> str:
+    kind, port = key
+    if kind in _UNITS:
+        words, counter = _UNITS[kind]
+        return f"{words} bounds {share} of the cycles, active in {_active(operations, counter):.0%} of those"
+    if kind == "port":
+        used = _used(operations, port, network["roofline"]["ports"][port])
+        return (
+            f"traffic through {port} bounds {share} of the cycles, {used:.0%} of its bandwidth used in those"
+        )
+    if kind == "dma":
+        return f"DMA that other work waits for bounds {share} of the cycles"
+    busiest = max(_active(operations, counter) for _, counter in _UNITS.values())
+    waits = "latency, dependencies and start-up bound"
+    return f"{waits} {share} of the cycles, no unit active in more than {busiest:.0%} of those"
+
+
+def _active(operations: Sequence[Mapping[str, Any]], counter: str) -> float:
+    """Share of the operations' cycles; what was done beside the operation before is not among those."""
+    return min(1.0, sum(operation[counter] for operation in operations) / _cycles(operations))
+
+
+def _used(operations: Sequence[Mapping[str, Any]], port: str, roof: Mapping[str, float]) -> float:
+    """Share of the port's bandwidth, both directions together or the busier one."""
+    moved = [operation["traffic"].get(port, {}) for operation in operations]
+    read, written = (sum(traffic.get(f"bytes_{way}", 0) for traffic in moved) for way in ("read", "written"))
+    least = max((read + written) / roof["total"], max(read, written) / roof["each"])
+    return min(1.0, least / _cycles(operations))
+
+
+def _where(operation: Mapping[str, Any]) -> str:
+    """An operation for the sentence: what, where in the model, which of its streams, how much."""
+    parts = operation["name"], _place(operation), _STREAMS.get(operation["bound"])
+    return f"{operation['id']} ({', '.join(filter(None, parts))}: {operation['share']:.0%})"
 
 
 def _place(operation: Mapping[str, Any]) -> str:
@@ -104,7 +151,7 @@ def _row(operation: Mapping[str, Any]) -> dict[str, Any]:
         "cycles": operation["cycles"],
         **({"simulated": operation["simulated_cycles"]} if "simulated_cycles" in operation else {}),
         "share": f"{operation['share']:.1%}",
-        "bound": operation["bound"],
+        "bound": f"{operation['bound'] or ''} {operation.get('port') or ''}".strip(),
         "MACs": operation["macs"],
         "MAC use": f"{operation['utilisation']:.1%}",
         "bytes read": sum(t["bytes_read"] for t in traffic),
@@ -129,15 +176,14 @@ def to_perfetto(document: Mapping[str, Any]) -> dict[str, Any]:
     return perfetto.document(events)
 
 
+_DETAILS = ("bound", "port", "macs", "tosa_operator", "module_path", "py_line")
 _THREADS = ("operations", "DMA", *_LANES.values())
 
 
 def _spans(process: int, operation: Mapping[str, Any], scale: float) -> Iterator[dict[str, Any]]:
     start, end = operation["start"], operation["end"]
     dma = operation["name"] == "DMA_START"
-    details = {
-        key: operation.get(key) for key in ("bound", "macs", "tosa_operator", "module_path", "py_line")
-    }
+    details = {key: operation.get(key) for key in _DETAILS}
     yield _event(process, int(dma), operation, start, end - start, scale) | {"args": details}
     for thread, lane in enumerate(_LANES, start=2):
         if operation[lane]:

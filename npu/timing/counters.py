@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from npu.config import NpuConfig
+from npu.config import Family, NpuConfig
 from npu.errors import NotModelled
 from npu.program import from_commands
 from npu.registers import MEM_ATTR, Reg
@@ -18,7 +18,9 @@ _MEM_ATTRS = 4
 def pmu_events(timing: Timing) -> dict[str, int]:
     """Counts of one job; an event that is missing is one that the model cannot tell.
 
-    NPU_IDLE is among those: it is how long the CPU took to stop the counters.
+    NPU_IDLE is among those: it is how long the CPU took to stop the counters. So are the other stalls and the
+    latencies: the model has rates of streams, not single transactions. The MAC array's time by width is that
+    of the IFM.
     """
     events = {
         "CYCLE": timing.total,
@@ -27,6 +29,11 @@ def pmu_events(timing: Timing) -> dict[str, int]:
         "AO_ACTIVE": timing.output_cycles,
         "WD_ACTIVE": timing.decoder_cycles,
     }
+    events["CC_STALLED_ON_BLOCKDEP"] = sum(op.dependency_cycles for op in timing.ops)
+    if timing.config.family is not Family.U85:
+        events["CC_STALLED_ON_SHRAM_RECONFIG"] = timing.reconfiguration_cycles
+        for bits in (8, 16, 32):
+            events[f"MAC_ACTIVE_{bits}BIT"] = sum(op.mac_cycles for op in timing.ops if op.bits == bits)
     for port, traffic in timing.traffic.items():
         events[f"{port}_RD_DATA_BEAT_RECEIVED"] = traffic.read
         events[f"{port}_WR_DATA_BEAT_WRITTEN"] = traffic.written

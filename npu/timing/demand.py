@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from npu.config import Family, NpuConfig
+from npu.featuremap import FeatureMap
 from npu.isa import Storage, WeightCoding
 from npu.operation import Operation
 from npu.timing.hardware import SCALE_BUFFER_BYTES, Pipeline
@@ -79,6 +80,7 @@ class Demand:
         response: cycles from the last beat of a store until an operation that depends on it may use it.
         flows: streams of feature maps, of weights and scales, and of the result, in this order.
         maps, weights: numbers of streams of feature maps and of weights and scales.
+        ports: of the largest stream of each kind: "ifm", "weights", "scales", "store".
         latencies: of the reads of feature maps, then of those of weights.
         asked: what the flows ask of each port, see `npu.timing.ports.asked_of`.
         works: by kind of block.
@@ -90,6 +92,7 @@ class Demand:
     flows: tuple[Flow, ...]
     maps: int
     weights: int
+    ports: Mapping[str, int]
     latencies: tuple[float, ...]
     asked: Mapping[int, Sequence[float]]
     works: tuple[Work, ...]
@@ -110,17 +113,48 @@ class Demands:
 
     def __init__(self, config: NpuConfig, profile: TimingProfile, memory: MemoryMap, pipeline: Pipeline):
         self.memories = Memories(config, profile, memory, pipeline)
-        self._known: dict[int, Demand] = {}  # by identity: to compare operations takes as long as planning
+        self._known: dict[int, tuple[Operation, Demand]] = {}  # by identity
+        self._alike: dict[tuple[object, ...], Demand] = {}
 
     def of(self, op: Operation) -> Demand:
         """Raises NotModelled, see `plan_kernel`."""
         found = self._known.get(id(op))
-        if found is None:
-            if len(self._known) >= _KEPT:
-                self._known.clear()
+        if found is not None:
+            return found[1]
+        if len(self._known) >= _KEPT:
+            self._known.clear()
+            self._alike.clear()
+        key = _likeness(op, self.memories.pipeline.beat_bytes)
+        demand = self._alike.get(key)
+        if demand is None:
             plan = plan_kernel(self.memories.config, op, self.memories.pipeline)
-            found = self._known[id(op)] = _Builder(self.memories, plan).demand()
-        return found
+            demand = self._alike[key] = _Builder(self.memories, plan).demand()
+        self._known[id(op)] = op, demand
+        return demand
+
+
+def _likeness(op: Operation, beat: int) -> tuple[object, ...]:
+    """Operations for which this is equal differ in addresses and constants only, and in no cycle."""
+    weights = op.weights
+    streams = weights and (
+        *(weights.region, weights.scale_region, weights.coding),
+        *(tuple(length for _, length in group) for group in (weights.streams, weights.scale_streams)),
+    )
+    command, activation = op.command, op.activation
+    return (
+        *(command.name, command.operand, op.family, op.ofm_shape, op.ofm_block, op.blockdep),
+        *(op.transpose, op.reverse, op.accumulator.bits, op.accumulator.microblock),
+        *(activation.function, activation.clip, op.kernel, op.padding, op.upscale, op.resize, streams),
+        tuple(bool(scale.shift) for scale in op.operand_scales),
+        tuple(_map_likeness(fm, beat) for fm in (op.ifm, op.ifm2, op.ofm)),
+    )
+
+
+def _map_likeness(fm: FeatureMap | None, beat: int) -> tuple[object, ...] | None:
+    if fm is None:
+        return None
+    strides = fm.stride_y, fm.stride_x
+    return fm.shape, fm.dtype, fm.layout, fm.storage, fm.region, fm.bases[0] % beat, strides
 
 
 @lru_cache(maxsize=8)
@@ -162,6 +196,7 @@ class _Builder:
             flows=flows,
             maps=len(self._reads),
             weights=len(self._weights),
+            ports=self._ports(),
             latencies=tuple(stream.latency for stream in streams[:-1]),
             asked=asked_of(flows),
             works=tuple(self._work(kind) for kind in range(len(self._blocks))),
@@ -238,6 +273,14 @@ class _Builder:
         steps, shortest = self._plan.steps, beats / stream.rate.top
         part = min(1.0, max(1, math.ceil(self._plan.fill / beats * steps)) / steps)
         return Read(beats, stream.latency + shortest, part, stream.latency + shortest * part)
+
+    def _ports(self) -> dict[str, int]:
+        ports = {"store": self._store.port}
+        if self._reads:
+            ports["ifm"] = max(self._reads, key=lambda stream: self._total(stream.beats)).port
+        if self._weights:
+            ports |= {"weights": self._weights[0].port, "scales": self._weights[-1].port}
+        return ports
 
     # --- all together ---------------------------------------------------------------------------------------
 

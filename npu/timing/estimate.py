@@ -55,6 +55,9 @@ class OpTiming:
         bound: what took most of its time: "mac", "weights", "ifm", "output", "store", "scales", "dma" (its
             data were awaited), or "latency" if nothing was busy for half of it.
         traffic: by name of the port.
+        port: name of the one whose stream bounds it, if "ifm", "weights", "store" or "scales" does.
+        bits: of an element of the IFM; 0 for a transfer.
+        dependency_cycles: its blocks waited for those of the operation before.
     """
 
     offset: int
@@ -69,6 +72,9 @@ class OpTiming:
     macs: int
     bound: str
     traffic: Mapping[str, PortTraffic]
+    port: str = ""
+    bits: int = 0
+    dependency_cycles: int = 0
 
     def utilisation(self, config: NpuConfig) -> float:
         """Share of the MACs that `cycles` would have had time for."""
@@ -83,6 +89,7 @@ class Timing:
         total: cycles in which the NPU is active.
         ops: in the order of the stream.
         traffic: by name of the port, command fetches included.
+        reconfiguration_cycles: operations waited because the layout of the shared RAM changes, U55 and U65.
     """
 
     config: NpuConfig
@@ -90,6 +97,7 @@ class Timing:
     total: int
     ops: tuple[OpTiming, ...]
     traffic: Mapping[str, PortTraffic]
+    reconfiguration_cycles: int = 0
 
     @cached_property
     def macs(self) -> int:
@@ -182,6 +190,8 @@ class _Estimate:
     def _record(self, command: Command, span: Span) -> None:
         end, plan = max(self._end, span.end), span.plan
         cycles = round(end) - round(self._end)
+        bound = "dma" if plan is None else _bound(span.usage, end - self._end)
+        port = span.usage.ports.get(bound)
         mode = command.value("mode") if "mode" in command.spec.field else None
         self._ops.append(
             OpTiming(
@@ -195,8 +205,11 @@ class _Estimate:
                 output_cycles=round(span.usage.output),
                 decoder_cycles=round(plan.decoder_cycles) if plan else 0,
                 macs=plan.macs if plan else 0,
-                bound="dma" if plan is None else _bound(span.usage, end - self._end),
+                bound=bound,
                 traffic=dict(self._traffic(span.usage)),
+                port=self._names[port] if port is not None else "",
+                bits=8 * plan.op.ifm.dtype.itemsize if plan else 0,
+                dependency_cycles=round(span.usage.dependency),
             )
         )
         self._end = end
@@ -212,8 +225,8 @@ class _Estimate:
             name: PortTraffic(round(port.moved[False]), round(port.moved[True]), self._beat)
             for name, port in zip(self._names, self._line.ports, strict=True)
         }
-        total = round(self._line.finish())
-        return Timing(self._config, self._profile, total, tuple(self._ops), traffic)
+        total, reconfiguring = round(self._line.finish()), round(self._line.reconfiguring)
+        return Timing(self._config, self._profile, total, tuple(self._ops), traffic, reconfiguring)
 
 
 _RESOURCES = ("mac", "weights", "ifm", "output", "store", "scales", "dma")

@@ -8,7 +8,7 @@ pass one by one with constant costs, which is most of the model's time.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,7 +28,12 @@ _EQUAL = 1e-6
 
 @dataclass
 class Usage:
-    """What an operation kept busy, in cycles; beats by (port, write)."""
+    """What an operation kept busy, in cycles; beats by (port, write).
+
+    Attributes:
+        dependency: its blocks waited for those of the operation before.
+        ports: numbers, of the stream of each kind; see `npu.timing.demand.Demand`.
+    """
 
     mac: float = 0.0
     output: float = 0.0
@@ -37,6 +42,8 @@ class Usage:
     store: float = 0.0
     scale_wait: float = 0.0
     dma_wait: float = 0.0
+    dependency: float = 0.0
+    ports: Mapping[str, int] = field(default_factory=dict)
     beats: dict[tuple[int, bool], float] = field(default_factory=dict)
 
     def move(self, port: int, write: bool, beats: float) -> None:
@@ -88,6 +95,7 @@ class KernelRun:
         self._pipeline = timeline.pipeline
         self._begin = max(start, timeline.fetch_free, self._dependency(0))
         self.done: deque[float] = deque()
+        self._waited = 0.0
 
     def run(self) -> None:
         """Pass all blocks, from the pipeline's state before the operation to that after it.
@@ -126,6 +134,8 @@ class KernelRun:
             weights=sum(busy[demand.maps : -1]),
             store=busy[-1],
             scale_wait=totals.scale_wait,
+            dependency=self._waited,
+            ports=demand.ports,
             beats=dict(totals.beats),
         )
 
@@ -162,6 +172,17 @@ class KernelRun:
             work.store / speeds[-1],
         )
 
+    def _costs(self, speeds: Sequence[float]) -> tuple[list[_Cost], _Cost]:
+        """By kind of block; and of the first one, whose reads nothing delays yet."""
+        demand = self._demand
+        exposed = self._exposed(speeds)
+        alone = [*demand.alone[: demand.maps], *speeds[demand.maps :]]
+        first = demand.works[self._plan.runs[0][0][0]]
+        return (
+            [self._cost(work, speeds, exposed) for work in demand.works],
+            self._cost(first, alone, self._exposed(alone)),
+        )
+
     def _exposed(self, speeds: Sequence[float]) -> list[float]:
         demand = self._demand
         flows = zip(demand.flows[: demand.maps], demand.latencies, speeds, strict=False)
@@ -175,22 +196,18 @@ class KernelRun:
         One loop with local variables and without calls, because it is most of the model's time.
         """
         line, demand, response = self._line, self._demand, self._demand.response
-        exposed = self._exposed(speeds)
-        costs = [self._cost(work, speeds, exposed) for work in demand.works]
-        alone = [*demand.alone[: demand.maps], *speeds[demand.maps :]]
-        kind = self._plan.runs[0][0][0]
-        first_cost = self._cost(demand.works[kind], alone, self._exposed(alone))
+        costs, first_cost = self._costs(speeds)
         stepwise, held = self._plan.stepwise, self._plan.windows_ahead
         lookahead = self._pipeline.weight_lookahead
         depth, settled = self._plan.op.blockdep, self._dependency(self._plan.op.blockdep)
         fetch, mac, last = max(line.fetch_free, self._start), line.mac_free, line.output_free
-        weights, first_weights, weights_there = self._first_weights(costs[kind].weights)
-        number, before, room = 0, 0.0, 0.0
+        weights, first_weights, weights_there = self._first_weights(first_cost.weights)
+        number, before, room, waited = 0, 0.0, 0.0, 0.0
         windows: deque[float] = deque(maxlen=held)  # ends of MAC work on what is in the input buffer
         done: deque[float] = deque(maxlen=MAX_BLOCKDEP + 1)
         for sequence, times in self._plan.runs:
-            reads = any(costs[kind].free for kind in sequence)
             repeated = times > 1
+            reads = repeated and any(costs[kind].free for kind in sequence)
             state: tuple[float, ...] = ()
             while times:
                 for kind in sequence:
@@ -199,18 +216,24 @@ class KernelRun:
                     start = settled if number >= depth else self._dependency(number)
                     if fetch > start:
                         start = fetch
+                    else:
+                        waited += start - fetch
                     if free:
                         if stepwise and windows:  # room for a step
-                            start = max(start, windows[-1] - room)
+                            least = windows[-1] - room
+                            start = least if least > start else start
                         elif len(windows) == held:
-                            start = max(start, windows[0])
+                            least = windows[0]
+                            start = least if least > start else start
                         fetch, complete, room = start + free, start + whole, final
                         start += first
                     else:
                         fetch = complete = start
-                    start = max(start, mac, before)
+                    start = mac if mac > start else start
+                    start = before if before > start else start
                     if number:
-                        weights_there = weights = max(start - lookahead, weights) + stream
+                        asked = start - lookahead
+                        weights_there = weights = (asked if asked > weights else weights) + stream
                     elif first_weights > start:
                         start = first_weights
                     # The MAC array works for at least a step after the last input.
@@ -219,7 +242,8 @@ class KernelRun:
                         windows.append(mac)
                     elif windows:  # the last window serves this block too
                         windows[-1] = mac
-                    start = max(last, mac - ahead)
+                    start = mac - ahead
+                    start = last if last > start else start
                     end = max(start + output, mac + tail, start + store)
                     before, last = last if number else 0.0, end  # there are two sets of accumulators
                     done.append(end + response)
@@ -240,7 +264,7 @@ class KernelRun:
                         windows[-1] += later
                     done.extend(_continued(done, len(sequence), shift, times))
                     break
-        self.done = done
+        self.done, self._waited = done, waited
         return fetch, mac, last, weights if demand.weights else line.weights_fetched
 
     def _dependency(self, number: int) -> float:

@@ -159,7 +159,7 @@ class _Planner:
         return KernelPlan(
             op=op,
             kinds=tuple((block, occurrences[kind]) for kind, block in enumerate(self._kinds)),
-            runs=runs,
+            runs=_joined(runs),
             regions=tuple(fm.region for fm in self._maps),
             steps=self._steps,
             stepwise=self._is_conv and self._steps > 1 and in_steps,
@@ -333,6 +333,17 @@ def _runs(rows: Iterable[_Row]) -> Iterator[tuple[tuple[int, ...], int]]:
                     yield place, number
                 else:
                     yield from (((kind,), count) for _ in range(number) for kind, count in _repeats(place))
+
+
+def _joined(runs: Iterable[tuple[tuple[int, ...], int]]) -> list[tuple[tuple[int, ...], int]]:
+    """Neighbours that are not repeated as one sequence."""
+    result = []
+    for once, group in itertools.groupby(runs, key=lambda run: run[1] == 1):
+        if once:
+            result.append((tuple(itertools.chain.from_iterable(sequence for sequence, _ in group)), 1))
+        else:
+            result += group
+    return result
 
 
 def _repeats(items: Iterable[_T]) -> Iterator[tuple[_T, int]]:

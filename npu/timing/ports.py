@@ -159,7 +159,7 @@ class Port:
         """Beats a cycle for a reader that comes in between: what is left, at least half its rate."""
         number = int(time // BIN)
         booked = self._bins(number, number + 1)[:, 0].tolist()
-        left = ((self.limits[k] - booked[k] / BIN) / rate.costs[k] for k in rate.limits)
+        left = [(self.limits[k] - booked[k] / BIN) / rate.costs[k] for k in rate.limits]
         return max(rate.beats / 2, min(rate.beats, *left))
 
     def booked(self, start: float, end: float) -> list[float]:

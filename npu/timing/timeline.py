@@ -40,6 +40,10 @@ class Timeline:
         config: the NPU.
         profile, memory: timing of the two ports, and which of them each region is behind.
         pipeline: depths and delays.
+
+    Attributes:
+        reconfiguring: cycles in which operations waited for the accumulators because the layout of the shared
+            RAM changes.
     """
 
     def __init__(self, config: NpuConfig, profile: TimingProfile, memory: MemoryMap, pipeline: Pipeline):
@@ -63,6 +67,7 @@ class Timeline:
         self._waited_for_dma = 0.0
         self.done_before: Sequence[float] = ()
         self._shared_ram: tuple[int, ...] = ()
+        self.reconfiguring = 0.0
 
     # --- command processor ----------------------------------------------------------------------------------
 
@@ -167,7 +172,9 @@ class Timeline:
         self._time = max(self._time, _but(self._kernels, self.pipeline.kernel_queue - 1))
         start = self._time + self.pipeline.op_start
         if self._shared_ram != shared_ram:
-            self.fetch_free = max(self.fetch_free, self.output_free)
+            free = max(self.fetch_free, self.output_free)
+            self.reconfiguring += max(0.0, free - max(self.fetch_free, start))
+            self.fetch_free = free
         run = KernelRun(self, demand, start)
         run.run()
         run.usage.dma_wait, self._waited_for_dma = self._waited_for_dma, 0.0

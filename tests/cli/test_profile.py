@@ -3,16 +3,26 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from aot.targets import FAMILIES
 from armdeploy.main import main
+from armdeploy.profile import network_document
+from npu import stream, timing
+from npu.config import npu_config
+from npu.timing import roofline
 from report.profile_text import bottleneck
 
 DATA = Path(__file__).parents[1] / "data"
+EXAMPLES = DATA / "timing" / "examples.npz"
+"""Driver payloads of the bundled models, compiled by ExecuTorch 1.5.1 with Vela 5.1.0; keys "MODEL__NPU"."""
 PROGRAMS = ("ds_cnn_u55_128.pte", "ds_cnn_u85_256.pte", "two_conv_u85_256.pte")
 
 
@@ -48,14 +58,71 @@ def test_the_text_has_totals_bottleneck_and_operations(capsys: pytest.CaptureFix
         assert part in text
 
 
-def test_the_bottleneck_is_what_bounds_most_cycles() -> None:
-    def operation(number: int, bound: str, cycles: int) -> dict:
-        return {"id": number, "name": "CONV", "bound": bound, "cycles": cycles, "share": cycles / 100}
+def said_of(*operations: tuple[str, int, int, int]) -> str:
+    """The sentence about operations of (bound, cycles, MAC cycles, bytes read through EXT)."""
+    ports = {"EXT": {"total": 10.0, "each": 10.0}}
+    network = {"cycles": sum(cycles for _, cycles, _, _ in operations), "roofline": {"ports": ports}}
+    documents = []
+    for number, (bound, cycles, mac, read) in enumerate(operations):
+        traffic = {"EXT": {"bytes_read": read, "bytes_written": 0}}
+        document = {"id": number, "name": "CONV", "bound": bound, "port": "EXT", "traffic": traffic}
+        share = cycles / network["cycles"]
+        documents.append(
+            {**document, "cycles": cycles, "share": share, "mac_cycles": mac, "output_cycles": 0}
+        )
+    return bottleneck({**network, "operations": documents})
 
-    operations = [operation(0, "mac", 40), operation(1, "ifm", 35), operation(2, "ifm", 25)]
-    said = bottleneck({"cycles": 100, "operations": operations})
-    assert said == "bottleneck: reading the input bounds 60% of the cycles, most in operation 1 (CONV: 35%)"
+
+def test_the_bottleneck_is_what_bounds_most_cycles() -> None:
+    """Streams through one port together, each kind with what the counters say of it."""
+    assert said_of(("mac", 40, 30, 0), ("ifm", 35, 9, 350), ("weights", 25, 9, 100)) == (
+        "bottleneck: traffic through EXT bounds 60% of the cycles, 75% of its bandwidth used in those, "
+        "most in operation 1 (CONV, input: 35%)"
+    )
+    assert "traffic through EXT bounds 100% of the cycles, 20% of its" in said_of(("store", 50, 0, 100))
+    assert "the MAC array bounds 80% of the cycles, active in 90% of those, most in operation 0 (CONV: " in (
+        said_of(("mac", 80, 72, 0), ("latency", 20, 0, 0))
+    )
+    assert "bound 100% of the cycles, no unit active in more than 40%" in said_of(("latency", 50, 20, 0))
+    assert "DMA that other work waits for bounds 100%" in said_of(("dma", 50, 0, 0))
     assert "computes nothing" in bottleneck({"cycles": 0, "operations": []})
+
+
+@functools.cache
+def examples() -> dict[str, timing.Timing]:
+    """The bundled models on one NPU of each kind, as compiled and profiled by default."""
+    found = {}
+    with np.load(EXAMPLES, allow_pickle=False) as arrays:
+        for key in arrays.files:
+            config = npu_config(key.split("__")[1])
+            family = FAMILIES[config.family]
+            adapters = timing.profile_for(family.system_config, family.memory_mode)
+            parsed = stream.parse(arrays[key].tobytes())
+            found[key] = timing.estimate(parsed, config, adapters, timing.memory_map(family.memory_mode))
+    return found
+
+
+@pytest.mark.parametrize("npu", ["ethos-u55-128", "ethos-u85-256"])
+def test_the_counters_support_the_bottleneck_of_every_example(npu: str) -> None:
+    told = {key: found for key, found in examples().items() if key.endswith(npu)}
+    assert len(told) == 8
+    for key, found in told.items():
+        said = bottleneck(network_document(found))
+        share, busy = (int(word) / 100 for word in re.findall(r"(\d+)% of (?:the|those|its)", said)[:2])
+        beats = {
+            name: roofline(found).ports[name].cycles(port.bytes_read, port.bytes_written) / found.total
+            for name, port in found.traffic.items()
+        }
+        if "the MAC array bounds" in said:
+            assert found.mac_cycles / found.total >= share * busy - 0.01, key
+            assert busy >= 0.5
+        elif "the output stage bounds" in said:
+            assert found.output_cycles / found.total >= share * busy - 0.01, key
+            assert busy >= 0.5
+        elif port := re.search(r"traffic through (\w+) bounds", said):
+            assert beats[port[1]] >= share * busy - 0.01, key
+        else:
+            assert "latency, dependencies" in said and busy < 0.5, key
 
 
 def test_the_timeline_has_lanes_and_ends_with_the_network(

@@ -245,6 +245,12 @@ def test_events_have_the_names_of_the_registers(name: str) -> None:
     assert set(events) <= set(EVENTS[family].values())
     assert "NPU_IDLE" not in events
     assert events["NPU_ACTIVE"] == events["CYCLE"] == found.total
+    waited = sum(op.dependency_cycles for op in found.ops)
+    assert 0 < events["CC_STALLED_ON_BLOCKDEP"] == waited < found.total
+    if family is not Family.U85:
+        widths = [events[f"MAC_ACTIVE_{bits}BIT"] for bits in (8, 16, 32)]
+        assert widths == [events["MAC_ACTIVE"], 0, 0]
+        assert events["CC_STALLED_ON_SHRAM_RECONFIG"] == found.reconfiguration_cycles < found.total
 
 
 def test_a_repeated_job_is_not_estimated_again() -> None:

@@ -103,7 +103,7 @@ def test_overflow(bench: Bench) -> None:
 
 
 def test_an_unmodelled_event_is_named(bench: Bench) -> None:
-    stalled = 33
+    stalled = 53
     bench.select(stalled)
     bench.write(Pmu.PMCR, Pmcr.ENABLE)
     bench.run()
