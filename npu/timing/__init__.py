@@ -4,7 +4,8 @@
 hardware   numbers of the pipeline, with their source     profile   memory timing, region to port
 geometry   blocks, windows, sub-kernels                   traffic   data beats of feature maps
 compute    MAC array, output stage, weight decoder        plan      an operation as blocks
-ports      bandwidth and transactions in flight           kernel    an operation in the pipeline
+ports      bandwidth and transactions in flight           memories  both ports and the rates through them
+demand     what an operation asks of all that             kernel    an operation in the pipeline
 timeline   everything side by side                        estimate  the entry point
 counters   as PMU events                                  roofline  what array and ports would allow
 """
