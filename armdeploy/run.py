@@ -77,7 +77,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--timeout and --top must be positive")
     if arguments.pte is not None and arguments.model is not None:
         raise UsageError("--pte and --model exclude each other")
-    _cpu_options(arguments)  # refuse before anything is compiled
+    options = _cpu_options(arguments)
+    if arguments.target and not find_cpu_targets(arguments.target):
+        options.require((), f"--target {arguments.target[0]}")  # before anything is compiled
     if arguments.json and len(_targets(arguments.target or [])) > 1:
         raise UsageError("--json prints one run record", hint="give one target")
     programs = [arguments.pte] if arguments.pte else (pte for pte, _ in aot_compile.compile_models(arguments))

@@ -12,16 +12,18 @@ import jsonschema
 import numpy as np
 import pytest
 
-from fvp.aarch64 import bundle, reference, runner, study, tools
+from fvp.aarch64 import bundle, host_xnnpack, reference, runner, study, tools
 from fvp.aarch64.platform import Aarch64Emulated
 from fvp.inference import Request
 from fvp.platform import Job
+from report import pte
 from report.cpu_profile import CpuProfile
 from report.errors import EnvironmentError_, RunFailed, UsageError
 from report.record import SCHEMA_PATH
 
 DATA = Path(__file__).parent.parent / "data" / "aarch64"
 PROGRAM = DATA / "two_conv_fp16_xnnpack_cortex-a-sme2.pte"
+PROGRAM_INT8 = DATA / "two_conv_int8_xnnpack_cortex-a-sme2.pte"
 
 pytestmark = pytest.mark.skipif(
     Aarch64Emulated.available() is not None, reason=str(Aarch64Emulated.available())
@@ -50,6 +52,15 @@ def test_sme2_and_neon_run_their_own_kernels_and_agree(first: study.Study) -> No
     for profile in first.profiles:
         assert sum(profile.by_category().values()) == profile.inference
         assert 0 < profile.framework < profile.inference < profile.whole
+
+
+def test_int8_equals_xnnpack_on_the_host_and_tells_its_distance_from_float() -> None:
+    found = study.infer(Request(PROGRAM_INT8, target="cortex-a-neon", timeout=300))
+    assert found.error is None, found.log
+    (output,) = [check for check in found.record.checks if check.name == "output"]
+    assert output.detail == f"exact: 1 output(s) bit-equal to {host_xnnpack.HOST_XNNPACK}"
+    errors = {metric.name: metric.value for metric in found.record.metrics if metric.name.endswith("_error")}
+    assert 0 <= errors["simulation_error"] < errors["quantization_error"] < 0.05
 
 
 def test_the_record_keeps_to_its_schema_and_tells_no_latency(first: study.Study) -> None:
@@ -117,6 +128,21 @@ def test_outputs_are_compared_within_the_tolerance_of_their_type() -> None:
     assert reference.check_close("output", [values * 2], [values], "x", "fp16").result == "fail"
     assert reference.check_close("output", [values * np.nan], [values], "x", "fp16").result == "fail"
     assert reference.check_close("output", [values[:2]], [values], "x", "fp16").result == "fail"
+
+
+def test_quantised_outputs_must_be_equal_unless_float_operators_are_behind_them() -> None:
+    values, other = np.ones(4, np.float32), np.full(4, 1.01, np.float32)
+    assert reference.check_equal("output", [values], [values], "x", ()).detail.startswith("exact")
+    refused = reference.check_equal("output", [other], [values], "x", ())
+    assert refused.result == "fail" and refused.detail.endswith("it must be equal")
+    behind = reference.check_equal("output", [other], [values], "x", ["Softmax"])
+    assert behind.result == "pass" and behind.detail.endswith("allowed for int8 behind float Softmax")
+    assert reference.check_equal("output", [values * 2], [values], "x", ["Softmax"]).result == "fail"
+
+
+def test_which_operators_compute_in_float() -> None:
+    assert host_xnnpack.float_operators(pte.load(PROGRAM).method()) == ["Conv2d"]
+    assert host_xnnpack.float_operators(pte.load(PROGRAM_INT8).method()) == []
 
 
 def test_an_old_emulator_and_another_wheel_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
