@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which kernels an inference ran, and the proof that SME was used where it was to be used and nowhere else.
 
-Evidence is what executed: KleidiAI's functions by name and the instructions of class SME inside an operator.
+Evidence is what executed: KleidiAI's functions by name, with instructions of class SME or SVE inside the
+operator. Kernels for a single row ("sme_mla") multiply with SVE's instructions in SME's streaming mode and
+have none of class SME; with SME hidden, no SVE kernel of that name runs.
 Without counted instructions (on hardware) it is the operator's own name, whose types begin with P where
 XNNPACK has chosen a KleidiAI kernel for SME.
 """
@@ -15,7 +17,7 @@ from report.categories import CONVOLUTION, GEMM
 from report.cpu_profile import CpuProfile, OperatorCost
 from report.record import Check
 
-_SME_CLASS = "sme"
+_SME_CLASS, _STREAMING_CLASS = "sme", "sve"
 _PACKED = "P"
 _SAME_NAME = "QP8"
 """The packed type of dynamic quantisation: KleidiAI's kernels with SME and without have it alike."""
@@ -30,7 +32,7 @@ def uses_sme(operator: OperatorCost) -> bool:
     """Whether a KleidiAI kernel for SME has computed an operator."""
     if operator.classes:
         named = any(not {"sme", "sme2"}.isdisjoint(name.split("_")) for name, _ in operator.kernels)
-        return operator.classes[_SME_CLASS] > 0 and named
+        return named and any(operator.classes[name] > 0 for name in (_SME_CLASS, _STREAMING_CLASS))
     return operator.path.startswith(_PACKED)
 
 

@@ -48,7 +48,7 @@ def test_categories_are_looked_up_by_the_whole_identity(name: str, category: str
 
 
 def operator(name: str, cost: int, sme: int = 0, *kernels: str) -> OperatorCost:
-    return OperatorCost(name, True, cost, {"sme": sme}, tuple((kernel, 1) for kernel in kernels))
+    return OperatorCost(name, True, cost, {"sme": sme, "sve": 0}, tuple((kernel, 1) for kernel in kernels))
 
 
 def profile(*operators: OperatorCost, target=SME2, sme: int = 0, kernels: tuple[str, ...] = ()) -> CpuProfile:
@@ -91,6 +91,14 @@ def test_missing_kernels_fail() -> None:
     assert kernel_evidence.check(dataclasses.replace(only_sme, target=SME)).result == "pass"
     unnamed = profile(operator("Convolution (NHWC, PF32) IGEMM #1", 9, 2), sme=2)
     assert kernel_evidence.check(unnamed).result == "fail"
+
+
+def test_a_kernel_of_streaming_sve_counts_by_its_name_and_its_instructions() -> None:
+    name, kernel = "Fully Connected (NC, PF16) GEMM #1", "kai_kernel_matmul_clamp_f16_1x8vl_sme_mla"
+    single_row = OperatorCost(name, True, 700, {"sme": 0, "sve": 300}, ((kernel, 344),))
+    assert kernel_evidence.uses_sme(single_row)
+    assert not kernel_evidence.uses_sme(dataclasses.replace(single_row, kernels=()))
+    assert not kernel_evidence.uses_sme(dataclasses.replace(single_row, classes={"sme": 0, "sve": 0}))
 
 
 def test_kernels_that_were_to_be_hidden_fail() -> None:
