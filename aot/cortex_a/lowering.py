@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -62,7 +63,7 @@ def in_type(model: Model, dtype: CpuDtype) -> Model:
     if model.module is None:
         hint = "export the module after .half(), and compile with --dtype fp32"
         raise UsageError(f"{model.name} is exported already", where="--dtype fp16", hint=hint)
-    half = model.module.half()  # in place: the model was loaded for this compilation
+    half = copy.deepcopy(model.module).half()  # a bundled example is loaded once in a process
     return dataclasses.replace(
         model, module=half, inputs=tree_map(_half, model.inputs), kwargs=tree_map(_half, dict(model.kwargs))
     )

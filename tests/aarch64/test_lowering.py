@@ -8,10 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from aot import compile as aot_compile
+from aot.cortex_a.lowering import in_type
 from aot.cortex_a.options import CpuDtype, parse_cpu_dtype
 from aot.cortex_a.report import summary
+from aot.models import load_model
 from fvp.aarch64.reference import run_reference
 from report import compile_report, pte, xnnpack
 from report.arguments import Parser
@@ -94,6 +97,14 @@ def test_bad_options_are_refused_before_work_starts(words: list[str], message: s
     with pytest.raises(UsageError) as caught:
         compiled("--model", "two_conv", *words)
     assert message in caught.value.one_line()
+
+
+def test_a_bundled_model_stays_in_float_when_it_is_compiled_in_half() -> None:
+    """The second compilation of a process gets the same module."""
+    assert in_type(load_model("two_conv", None), CpuDtype.FP16).inputs[0].dtype is torch.float16
+    module = load_model("two_conv", None).module
+    assert module is not None
+    assert {parameter.dtype for parameter in module.parameters()} == {torch.float32}
 
 
 def test_types_have_the_spellings_that_people_use() -> None:
