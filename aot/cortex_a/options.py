@@ -16,7 +16,7 @@ class CpuDtype(enum.Enum):
     """Types of a program: float, or 8-bit with weights per channel.
 
     INT8: activations quantised with ranges from calibration. INT8_DYNAMIC: activations quantised while the
-    program runs, with the range they have there; linear layers only.
+    program runs, with the range they have there; linear layers and convolutions.
     """
 
     FP32 = "fp32"

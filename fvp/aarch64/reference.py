@@ -4,8 +4,9 @@
 A float program: its graph before lowering, run by torch. XNNPACK, KleidiAI and torch add up products in
 different orders and widths, so outputs differ in their last bits.
 
-A program with static quantisation: the same .pte by ExecuTorch's XNNPACK on the host. Integer arithmetic has
-one right answer, so outputs must be equal. Torch, which simulates such a program in float, takes the other
+A quantised program: the same .pte by ExecuTorch's XNNPACK on the host. Integer arithmetic has one right
+answer, so outputs must be equal; only float operators, which dynamic quantisation always has, allow a
+tolerance. Torch, which simulates such a program in float, takes the other
 step where a value lies between two, and that adds up over layers: how far it is, and how far the float model
 is, is told as information and proves nothing.
 """

@@ -31,8 +31,8 @@ from report.record import Check, Exit, Metric, RunRecord, Tensor
 
 TORCH = "torch on the program before lowering"
 FLOAT_MODEL = "the model in float"
-_STATIC = "int8"
-"""The type whose arithmetic is integer, so that another build of XNNPACK is its reference."""
+_QUANTIZED = ("int8", "int8-dynamic")
+"""Types whose reference is another build of XNNPACK."""
 
 _PART = "of the largest value"
 
@@ -174,7 +174,7 @@ def _checks(plan: _Plan, modes: Sequence[_Mode]) -> tuple[Check, ...]:
 
 def _output_check(plan: _Plan, outputs: Sequence[np.ndarray]) -> Check:
     """Against the reference of the program's type, see `reference`."""
-    if plan.dtype == _STATIC:
+    if plan.dtype in _QUANTIZED:
         expected = run_on_host(plan.request.pte, plan.arrays)
         return reference.check_equal("output", outputs, expected, HOST_XNNPACK, float_operators(plan.method))
     if plan.report is None or plan.report.reference is None:
@@ -185,7 +185,7 @@ def _output_check(plan: _Plan, outputs: Sequence[np.ndarray]) -> Check:
 
 def _errors(plan: _Plan, outputs: Sequence[np.ndarray]) -> Iterator[Metric]:
     """How far a quantised program is from its simulation and from the float model: information, no check."""
-    if "int8" not in plan.dtype or plan.report is None or plan.report.reference is None:
+    if plan.dtype not in _QUANTIZED or plan.report is None or plan.report.reference is None:
         return
     simulation = plan.report.reference
     wanted = (
