@@ -43,28 +43,31 @@ namespace {
 constexpr const char* kTag = " [executorch:arm_executor_runner] ";
 constexpr size_t kTagLength = 35;  // with the level's letter
 
-char buffer[kTagLength + kLogLine + 2];
+constexpr size_t kLine = kTagLength + kLogLine;
 
-// Sends buffer[0..length) and a newline, in one piece.
-void send(size_t length) {
-  buffer[length] = '\n';
-  buffer[length + 1] = '\0';
-#if ARMDEPLOY_SEMIHOSTING
-  semihosting::print(buffer);
-#else
-  _write(1, buffer, static_cast<int>(length) + 1);
-#endif
+// Every call to the host stops a simulated CPU, so that lines are kept until there is this much of them.
+constexpr size_t kKept = ARMDEPLOY_SEMIHOSTING ? 1024 : 0;
+
+char buffer[kKept + kLine + 2];
+size_t kept = 0;
+
+// The line being made goes behind those that are kept.
+char* line() { return buffer + kept; }
+
+void end_line(size_t length) {
+  kept += length;
+  buffer[kept++] = '\n';
+  if (kept > kKept) flush();
 }
 
-size_t fit(size_t length) { return length < sizeof buffer - 2 ? length : sizeof buffer - 2; }
-
-void write_log(Level level, const char* line, size_t length) {
+void write_log(Level level, const char* text, size_t length) {
   static_assert(__builtin_strlen(kTag) + 1 == kTagLength, "a letter and the tag");
-  buffer[0] = "DIE"[static_cast<size_t>(level)];
-  memcpy(buffer + 1, kTag, kTagLength - 1);
-  const size_t kept = length < kLogLine ? length : kLogLine;
-  memcpy(buffer + kTagLength, line, kept);
-  send(kTagLength + kept);
+  char* place = line();
+  place[0] = "DIE"[static_cast<size_t>(level)];
+  memcpy(place + 1, kTag, kTagLength - 1);
+  const size_t fitting = length < kLogLine ? length : kLogLine;
+  memcpy(place + kTagLength, text, fitting);
+  end_line(kTagLength + fitting);
 }
 
 }  // namespace
@@ -78,19 +81,32 @@ void start() {
 }
 
 void print(const char* text) {
-  const size_t length = fit(strlen(text));
-  memcpy(buffer, text, length);
-  send(length);
+  const size_t length = strlen(text);
+  const size_t fitting = length < kLine ? length : kLine;
+  memcpy(line(), text, fitting);
+  end_line(fitting);
 }
 
 void printf(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  send(format_text(buffer, sizeof buffer - 1, format, arguments));
+  end_line(format_text(line(), kLine + 1, format, arguments));
   va_end(arguments);
 }
 
+void flush() {
+  if (kept == 0) return;
+  buffer[kept] = '\0';
+#if ARMDEPLOY_SEMIHOSTING
+  semihosting::print(buffer);
+#else
+  _write(1, buffer, static_cast<int>(kept));
+#endif
+  kept = 0;
+}
+
 void end_run(uint32_t status) {
+  flush();
 #if ARMDEPLOY_SEMIHOSTING
   semihosting::exit(status);
 #else

@@ -142,6 +142,7 @@ Error infer(Run& run, uint32_t* cycles) {
   for (uint32_t done = 0; done < count; ++done) {
     // Planned memory of an input may be reused once it was read, so every inference gets its inputs anew.
     if (Error error = set_inputs(run); error != Error::Ok) return error;
+    console::flush();  // whoever watches sees where it is
     const uint32_t started = cycle_count();
     const Error error = run.method.execute();
     *cycles += cycle_count() - started;
