@@ -14,7 +14,7 @@ from aot import artefact
 from aot import compile as aot_compile
 from npu import listing
 from npu.errors import NpuError
-from report import compile_report, describe, inspect_text, layout_advice, pte
+from report import describe, inspect_text, layout_advice
 from report.arguments import Parser
 from report.errors import UsageError
 
@@ -74,16 +74,12 @@ def _run_layout(arguments: argparse.Namespace) -> int:
             raise UsageError(
                 f"{given[0]} is for a model", where=str(arguments.file), why="it is compiled already"
             )
-        document = _layout_of(arguments.file)
+        document = layout_advice.document(arguments.file)
     else:
         with tempfile.TemporaryDirectory(prefix="armdeploy-") as folder:
-            document = _layout_of(_compiled(arguments, folder))
+            document = layout_advice.document(_compiled(arguments, folder))
     print(json.dumps(document, indent=2) if arguments.json else layout_advice.to_text(document))
     return 0
-
-
-def _layout_of(program: Path) -> dict[str, Any]:
-    return layout_advice.document(pte.load(program), compile_report.find(program))
 
 
 def _compiled(arguments: argparse.Namespace, folder: str) -> Path:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from report import layout, pte
-from report.compile_report import CompileReport
+from report import compile_report, layout, pte, xnnpack
+from report.errors import UsageError
 from report.layout import Outside
 from report.tables import table
 
@@ -63,16 +64,22 @@ def advice_for(operator: Outside, *, folds: bool = False) -> str:
     return next((rule.advice for rule in rules), _OTHERWISE)
 
 
-def document(program: pte.Program, report: CompileReport | None) -> dict[str, Any]:
-    """Splits, their cost and their remedy, JSON-ready; sizes in bytes.
+def document(path: Path) -> dict[str, Any]:
+    """Splits of the .pte at `path`, their cost and their remedy, JSON-ready; sizes in bytes.
 
-    What only the compile report tells (module, source line, reason) is None without it.
+    What only the compile report beside it tells (module, source line, reason) is None without it.
 
     Raises:
-        UsageError: the program has a delegate that is not XNNPACK's, or a damaged one.
+        UsageError: no program, one for another backend, or a damaged delegate.
     """
-    found = layout.analyse(program.method())
+    method = pte.load(path).method()
+    others = sorted({delegate.backend for delegate in method.delegates} - {xnnpack.BACKEND})
+    if others:
+        why = f"it has delegates of {', '.join(others)}"
+        raise UsageError("not compiled for a Cortex-A", where=str(path), why=why, hint="-t cortex-a")
+    report = compile_report.find(path)
     data = report.data if report is not None else {}
+    found = layout.analyse(method)
     origins = {
         op["instruction"]: op
         for key in ("cpu_ops", "boundary_ops")

@@ -14,6 +14,7 @@ from unittest import mock
 
 import torch
 from torch.export import ExportedProgram
+from torch.fx import Node
 from torch.utils._pytree import tree_map
 
 from aot.calibration import Calibration
@@ -33,6 +34,8 @@ _ORIGINS = ("stack_trace", "from_node")
 
 KEPT_OUT = "kept out of XNNPACK by --keep-out"
 """The reason that a report gives for an operator that was to stay outside."""
+
+UNKNOWN = "ExecuTorch's XNNPACK partitioner has no such operator"
 
 _SHORT = {"_native_batch_norm_legit_no_training.default": "batch_norm"}
 """Names of operators where ATen's own is no name that anybody uses."""
@@ -124,11 +127,20 @@ def lower(
     with _reasons() as rejected, compile_errors("lowering"):
         edge = to_edge_transform_and_lower(exported, partitioner=partitioners)
     nodes = [node for node in edge.exported_program().graph.nodes if node.op == "call_function"]
-    rejected.update((node.name, KEPT_OUT) for node in nodes if _partitioner_name(node.target) in kept)
+    rejected.update(_reasons_by_name(nodes, kept))
     placement = placement_of(edge.exported_program(), rejected, delegate=delegate)
     lines = {node.name: source_line(node) for node in nodes}
     with compile_errors("serialisation"):
         return Lowered(edge, edge.to_executorch(), placement, lines)
+
+
+def _reasons_by_name(nodes: Sequence[Node], kept: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Node and reason for the operators that the partitioner was not to take, or has never heard of."""
+    known = frozenset(operators().values())
+    for node in nodes:
+        name = _partitioner_name(node.target)
+        if name in kept or name not in known:
+            yield node.name, KEPT_OUT if name in kept else UNKNOWN
 
 
 def operators() -> Mapping[str, str]:

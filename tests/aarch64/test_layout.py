@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -76,12 +75,8 @@ def fixed(model: Path) -> Path:
     return compiled(model, model.parent / "fixed", *words)
 
 
-def document(program: Path) -> dict[str, Any]:
-    return layout_advice.document(pte.load(program), compile_report.find(program))
-
-
 def test_every_split_is_found_with_its_place_and_cost(split: Path) -> None:
-    found = document(split)
+    found = layout_advice.document(split)
     (only,) = found["splits"]
     gelu, norm = only["operators"]
     assert gelu["operator"] == "aten::gelu.out" and norm["operator"].startswith("aten::_native_batch_norm")
@@ -103,7 +98,7 @@ def test_every_split_is_found_with_its_place_and_cost(split: Path) -> None:
 def test_without_the_compile_report_operators_and_cost_are_still_told(split: Path, tmp_path: Path) -> None:
     alone = tmp_path / "alone.pte"
     alone.write_bytes(split.read_bytes())
-    found, told = document(alone), document(split)
+    found, told = layout_advice.document(alone), layout_advice.document(split)
     assert found["totals"] == told["totals"]
     assert found["splits"][0]["transposes"] == told["splits"][0]["transposes"]
     assert found["splits"][0]["operators"][0]["module_path"] is None
@@ -114,7 +109,7 @@ def test_the_passes_remove_the_split_and_say_what_they_changed(split: Path, fixe
     report = compile_report.find(fixed)
     assert report is not None
     told = report.data["layout"]
-    assert told["before"] == document(split)["totals"]
+    assert told["before"] == layout_advice.document(split)["totals"]
     assert (told["after"]["partitions"], told["after"]["splits"]) == (1, 0)
     assert told["after"]["at_splits"]["count"] == 0
     norm, gelu = told["rewrites"]
@@ -124,7 +119,7 @@ def test_the_passes_remove_the_split_and_say_what_they_changed(split: Path, fixe
     assert norm["error"] < gelu["error"] < 5e-2
     text = summary(report.data)
     assert "1 replaced" in text and "before" in text
-    assert "no split" in layout_advice.to_text(document(fixed))
+    assert "no split" in layout_advice.to_text(layout_advice.document(fixed))
 
 
 def test_the_rewritten_program_computes_the_model(split: Path, fixed: Path) -> None:
@@ -173,10 +168,19 @@ def test_an_unknown_operator_to_keep_out_is_named(model: Path, tmp_path: Path) -
         compiled(model, tmp_path, "--keep-out", "batchnorm")
 
 
+def test_a_norm_that_folds_is_told_apart_when_it_is_kept_out(tmp_path: Path) -> None:
+    layers = "nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Conv2d(8, 4, 3)"
+    text = f"import torch\nfrom torch import nn\nModelUnderTest = nn.Sequential({layers})\n"
+    (tmp_path / "folds.py").write_text(text + "ModelInputs = (torch.randn(1, 3, 8, 8),)\n", encoding="utf-8")
+    found = layout_advice.document(compiled(tmp_path / "folds.py", tmp_path, "--keep-out", "batch_norm"))
+    assert "XNNPACK folds it" in found["splits"][0]["operators"][0]["advice"]
+    assert found["unfolded_norms"] == []
+
+
 def test_a_program_of_another_backend_has_no_layout() -> None:
     program = Path(__file__).parent.parent / "data" / "two_conv_u85_256.pte"
-    with pytest.raises(UsageError, match="no XNNPACK delegate"):
-        document(program)
+    with pytest.raises(UsageError, match="not compiled for a Cortex-A"):
+        layout_advice.document(program)
 
 
 def tensor(offset: int) -> pte.TensorMeta:
