@@ -98,6 +98,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (root / "torch/_export/utils.py").write_text("def _collect_all_valid_cia_ops(): return set()\n")
     for name in ("decomp_utils", "exported_program"):
         (root / f"torch/export/{name}.py").write_text("")
+    (root / "torch/_ops.py").write_text("from collections.abc import Callable\n")
     (root / "torch/fx/traceback.py").write_text("class NodeSource: pass\n")
     return {"PYTHONPATH": str(root), "PATH": "/usr/bin:/bin"}
 
