@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,8 +70,8 @@ def inexact_operators(operators: Iterable[str]) -> list[str]:
 
 def check_equal(
     name: str,
-    actual: Iterable[np.ndarray],
-    expected: Iterable[np.ndarray],
+    actual: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
     reference: str,
     inexact: list[str],
 ) -> Check:
@@ -80,24 +80,46 @@ def check_equal(
     Args:
         reference: what `expected` came from, for the check's text.
     """
-    pairs = list(zip(actual, expected, strict=True))
-    for number, (ours, theirs) in enumerate(pairs):
-        try:
-            difference = first_difference(ours, theirs)
-        except ValueError as error:
-            return Check(name, "fail", f"output {number} against {reference}: {error}")
-        if difference is None:
-            continue
-        if inexact and ours.dtype.kind == "f" and np.allclose(ours, theirs, FLOAT_RTOL, FLOAT_ATOL):
-            continue
-        return Check(name, "fail", f"output {number} against {reference}: {difference}")
-    exact = all(first_difference(a, b) is None for a, b in pairs)
-    if exact:
-        return Check(name, "pass", f"exact: {len(pairs)} output(s) bit-equal to {reference}")
+    try:
+        unequal = unequal_outputs(actual, expected, reference)
+    except ValueError as error:
+        return Check(name, "fail", str(error))
+    for ours, theirs, text in unequal:
+        if not (inexact and ours.dtype.kind == "f" and np.allclose(ours, theirs, FLOAT_RTOL, FLOAT_ATOL)):
+            return Check(name, "fail", text)
+    if not unequal:
+        return exact(name, len(actual), reference)
     tolerance = f"rtol {FLOAT_RTOL}, atol {FLOAT_ATOL}"
     return Check(
         name, "pass", f"close ({tolerance}) to {reference}, not exact: float {', '.join(inexact)} on the CPU"
     )
+
+
+def unequal_outputs(
+    actual: Sequence[np.ndarray], expected: Sequence[np.ndarray], reference: str
+) -> list[tuple[np.ndarray, np.ndarray, str]]:
+    """The pairs that are not bit-equal, each with the text of its first difference.
+
+    Raises:
+        ValueError: the numbers of outputs, or a pair's shape or dtype, differ; its text says how.
+    """
+    if len(actual) != len(expected):
+        raise ValueError(f"{len(actual)} outputs, {reference} has {len(expected)}")
+    found = []
+    for number, (ours, theirs) in enumerate(zip(actual, expected, strict=True)):
+        where = f"output {number} against {reference}"
+        try:
+            difference = first_difference(ours, theirs)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from error
+        if difference is not None:
+            found.append((ours, theirs, f"{where}: {difference}"))
+    return found
+
+
+def exact(name: str, count: int, reference: str) -> Check:
+    """The check that `count` outputs have passed with every bit equal."""
+    return Check(name, "pass", f"exact: {count} output(s) bit-equal to {reference}")
 
 
 def _plain_name(operator: str) -> str:

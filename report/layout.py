@@ -299,28 +299,31 @@ def _is_operator(instruction: pte.Instruction) -> bool:
 
 def _forward(nodes: Sequence[Node], tensor: int) -> set[int]:
     """The transposes that `tensor` meets first on its way through the graph."""
-    found, todo = set(), {tensor}
-    for index, node in enumerate(nodes):  # in order of execution
-        if not todo.intersection(node.inputs):
-            continue
-        if node.perm in _TURNS:
-            found.add(index)
-        elif _passes(node):
-            todo.add(node.output)
-    return found
+    return _first_turns(nodes, range(len(nodes)), tensor, lambda node: (set(node.inputs), {node.output}))
 
 
 def _backward(nodes: Sequence[Node], tensor: int) -> set[int]:
     """The transposes that `tensor` has met last."""
+    order = reversed(range(len(nodes)))
+    return _first_turns(nodes, order, tensor, lambda node: ({node.output}, set(node.inputs)))
+
+
+def _first_turns(
+    nodes: Sequence[Node],
+    order: Iterable[int],
+    tensor: int,
+    ends: Callable[[Node], tuple[set[int], set[int]]],
+) -> set[int]:
+    """The nodes that turn what comes from `tensor`; `ends` are what a node is reached by and leads to."""
     found, todo = set(), {tensor}
-    for index in reversed(range(len(nodes))):
-        node = nodes[index]
-        if node.output not in todo:
+    for index in order:
+        near, far = ends(nodes[index])
+        if not todo & near:
             continue
-        if node.perm in _TURNS:
+        if nodes[index].perm in _TURNS:
             found.add(index)
-        elif _passes(node):
-            todo.update(node.inputs)
+        elif _passes(nodes[index]):
+            todo |= far
     return found
 
 

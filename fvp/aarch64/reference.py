@@ -20,7 +20,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from fvp.compare import first_difference
+from fvp.compare import exact, unequal_outputs
 from report.errors import RunFailed
 from report.record import Check
 
@@ -77,29 +77,22 @@ def check_close(
 ) -> Check:
     """Compare outputs pairwise within the tolerance of `dtype`; an unknown type must be equal."""
     tolerance = TOLERANCES.get(dtype, 0.0)
-    if len(actual) != len(expected):
-        return Check(name, "fail", f"{len(actual)} outputs, {against} has {len(expected)}")
-    worst = 0.0
-    for number, (ours, theirs) in enumerate(zip(actual, expected, strict=True)):
-        try:
-            difference = first_difference(ours, theirs)
-        except ValueError as error:
-            return Check(name, "fail", f"output {number} against {against}: {error}")
-        if difference is None:
-            continue
-        relative = _relative(ours, theirs)
-        if not relative <= tolerance:  # also when it is no number
-            text = f"output {number} against {against}: {difference}; {relative:.2g} of the largest value"
-            return Check(name, "fail", f"{text}, {_allowed(tolerance, dtype)}")
-        worst = max(worst, relative)
-    if worst == 0.0:
-        return Check(name, "pass", f"exact: {len(actual)} output(s) bit-equal to {against}")
-    detail = f"close to {against}: largest difference {worst:.2g} of the largest value"
-    return Check(name, "pass", f"{detail}, {_allowed(tolerance, dtype)}")
-
-
-def _allowed(tolerance: float, dtype: str) -> str:
-    return f"{tolerance:g} is allowed for {dtype}" if tolerance else "it must be equal"
+    allowed = f"{tolerance:g} is allowed for {dtype}" if tolerance else "it must be equal"
+    try:
+        unequal = unequal_outputs(actual, expected, against)
+    except ValueError as error:
+        return Check(name, "fail", str(error))
+    if not unequal:
+        return exact(name, len(actual), against)
+    for ours, theirs, text in unequal:
+        if not _relative(ours, theirs) <= tolerance:  # also when it is no number
+            return Check(
+                name, "fail", f"{text}; {_relative(ours, theirs):.2g} of the largest value, {allowed}"
+            )
+    worst = largest_difference(actual, expected)
+    return Check(
+        name, "pass", f"close to {against}: largest difference {worst:.2g} of the largest value, {allowed}"
+    )
 
 
 def largest_difference(actual: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> float:

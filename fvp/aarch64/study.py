@@ -158,29 +158,38 @@ def _checks(plan: _Plan, modes: Sequence[_Mode]) -> tuple[Check, ...]:
     evidence = [Check(c.name, "pass", c.detail, "evidence") for c in modes[0].outcome.checks]
     evidence += [kernel_evidence.check(mode.profile) for mode in modes]
     first, *others = modes
-    comparisons = [_output_check(plan, first.outcome.outputs)]
+    comparisons = [_reference_check(plan, first.outcome.outputs)]
     for other in others:
         comparisons.append(
-            reference.check_close(
+            _output_check(
+                plan,
                 f"{first.profile.title} against {other.profile.title}",
                 first.outcome.outputs,
                 other.outcome.outputs,
                 f"the same program with {other.profile.title}",
-                plan.dtype,
             )
         )
     return (*evidence, *comparisons)
 
 
-def _output_check(plan: _Plan, outputs: Sequence[np.ndarray]) -> Check:
+def _reference_check(plan: _Plan, outputs: Sequence[np.ndarray]) -> Check:
     """Against the reference of the program's type, see `reference`."""
     if plan.dtype in _QUANTIZED:
         expected = run_on_host(plan.request.pte, plan.arrays)
-        return reference.check_equal("output", outputs, expected, HOST_XNNPACK, float_operators(plan.method))
+        return _output_check(plan, "output", outputs, expected, HOST_XNNPACK)
     if plan.report is None or plan.report.reference is None:
         return Check("output", "not run", "no compile report names the program before lowering")
     expected = reference.run_reference(plan.report.reference, plan.arrays)
-    return reference.check_close("output", outputs, expected, TORCH, plan.dtype)
+    return _output_check(plan, "output", outputs, expected, TORCH)
+
+
+def _output_check(
+    plan: _Plan, name: str, actual: Sequence[np.ndarray], expected: Sequence[np.ndarray], against: str
+) -> Check:
+    """By the rule of the program's type: integer arithmetic has one right answer."""
+    if plan.dtype in _QUANTIZED:
+        return reference.check_equal(name, actual, expected, against, float_operators(plan.method))
+    return reference.check_close(name, actual, expected, against, plan.dtype)
 
 
 def _errors(plan: _Plan, outputs: Sequence[np.ndarray]) -> Iterator[Metric]:
