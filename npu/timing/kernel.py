@@ -78,8 +78,51 @@ class _Cost(NamedTuple):
     store: float
 
 
-_After = tuple[float, float, float, float]
-"""Times at which input fetch, MAC array, output stage and weight stream are free again."""
+@dataclass(slots=True)
+class _Clock:
+    """How far an operation has come; times in cycles.
+
+    Attributes:
+        fetch, mac, output, weights: when input fetch, MAC array, output stage and weight stream are free.
+        weights_begin: when work on the first weights can begin.
+        weights_there: when those of the block in question have arrived.
+        windows: ends of MAC work on what is in the input buffer.
+        done: when an operation that depends on it may use each of the last blocks.
+        number: of the next block.
+        before: end of the output of the block before the last.
+        room: cycles before the end of MAC work at which there is room for a step.
+        waited: for the operation before.
+    """
+
+    fetch: float
+    mac: float
+    output: float
+    weights: float
+    weights_begin: float
+    weights_there: float
+    windows: deque[float]
+    done: deque[float]
+    number: int = 0
+    before: float = 0.0
+    room: float = 0.0
+    waited: float = 0.0
+
+    def state(self, reads: bool) -> tuple[float, ...]:
+        """What decides on the blocks to come; of the input only where it is read."""
+        return (self.output, self.before, self.mac, *((self.fetch, *self.windows) if reads else ()))
+
+    def skip(self, times: int, period: int, shift: float, reads: bool) -> None:
+        """Pass `times` more sequences of `period` blocks, each `shift` later than the one before."""
+        later = times * shift
+        self.output, self.before, self.mac = self.output + later, self.before + later, self.mac + later
+        self.weights += later
+        self.number += times * period
+        if reads:
+            self.fetch += later
+            self.windows.extend([window + later for window in self.windows])
+        elif self.windows:
+            self.windows[-1] += later
+        self.done.extend(_continued(self.done, period, shift, times))
 
 
 class KernelRun:
@@ -95,7 +138,6 @@ class KernelRun:
         self._pipeline = timeline.pipeline
         self._begin = max(start, timeline.fetch_free, self._dependency(0))
         self.done: deque[float] = deque()
-        self._waited = 0.0
 
     def run(self) -> None:
         """Pass all blocks, from the pipeline's state before the operation to that after it.
@@ -109,16 +151,19 @@ class KernelRun:
         for _ in range(_ROUNDS):
             before, speeds = speeds, shares(line.ports, demand.flows, demand.asked, self._begin, guess)
             if speeds != before:
-                after = self._pass(speeds)
-            took = self.done[-1] - self._begin
+                clock = self._pass(speeds)
+            took = clock.done[-1] - self._begin
             if speeds == demand.alone or abs(took - guess) < _CLOSE * took:
                 break
             tried.append((guess, took))
             guess = _next_guess(tried)
-        self._account(speeds)
-        line.fetch_free, line.mac_free, line.output_free, line.weights_fetched = after
+        self.done = clock.done
+        self._account(speeds, clock.waited)
+        line.fetch_free, line.mac_free, line.output_free = clock.fetch, clock.mac, clock.output
+        if demand.weights:
+            line.weights_fetched = clock.weights
 
-    def _account(self, speeds: Sequence[float]) -> None:
+    def _account(self, speeds: Sequence[float], waited: float) -> None:
         """Book what was moved; busy time and beats of all blocks together."""
         demand, totals, ports = self._demand, self._demand.totals, self._line.ports
         end = max(self._begin, self.done[-1] - demand.response)
@@ -134,7 +179,7 @@ class KernelRun:
             weights=sum(busy[demand.maps : -1]),
             store=busy[-1],
             scale_wait=totals.scale_wait,
-            dependency=self._waited,
+            dependency=waited,
             ports=demand.ports,
             beats=dict(totals.beats),
         )
@@ -190,82 +235,85 @@ class KernelRun:
 
     # --- the blocks -----------------------------------------------------------------------------------------
 
-    def _pass(self, speeds: Sequence[float]) -> _After:
-        """All blocks, streams going at `speeds`.
-
-        One loop with local variables and without calls, because it is most of the model's time.
-        """
-        line, demand, response = self._line, self._demand, self._demand.response
+    def _pass(self, speeds: Sequence[float]) -> _Clock:
+        """All blocks, streams going at `speeds`."""
         costs, first_cost = self._costs(speeds)
-        stepwise, held = self._plan.stepwise, self._plan.windows_ahead
-        lookahead = self._pipeline.weight_lookahead
-        depth, settled = self._plan.op.blockdep, self._dependency(self._plan.op.blockdep)
-        fetch, mac, last = max(line.fetch_free, self._start), line.mac_free, line.output_free
-        weights, first_weights, weights_there = self._first_weights(first_cost.weights)
-        number, before, room, waited = 0, 0.0, 0.0, 0.0
-        windows: deque[float] = deque(maxlen=held)  # ends of MAC work on what is in the input buffer
-        done: deque[float] = deque(maxlen=MAX_BLOCKDEP + 1)
+        clock = self._start_clock(first_cost)
         for sequence, times in self._plan.runs:
-            repeated = times > 1
-            reads = repeated and any(costs[kind].free for kind in sequence)
-            state: tuple[float, ...] = ()
-            while times:
-                for kind in sequence:
-                    cost = costs[kind] if number else first_cost
-                    first, whole, free, work, step, follow, final, stream, output, ahead, tail, store = cost
-                    start = settled if number >= depth else self._dependency(number)
-                    if fetch > start:
-                        start = fetch
-                    else:
-                        waited += start - fetch
-                    if free:
-                        if stepwise and windows:  # room for a step
-                            least = windows[-1] - room
-                            start = least if least > start else start
-                        elif len(windows) == held:
-                            least = windows[0]
-                            start = least if least > start else start
-                        fetch, complete, room = start + free, start + whole, final
-                        start += first
-                    else:
-                        fetch = complete = start
-                    start = mac if mac > start else start
-                    start = before if before > start else start
-                    if number:
-                        asked = start - lookahead
-                        weights_there = weights = (asked if asked > weights else weights) + stream
-                    elif first_weights > start:
-                        start = first_weights
-                    # The MAC array works for at least a step after the last input.
-                    mac = max(start + work, complete + step, weights_there, start + follow)
-                    if free:
-                        windows.append(mac)
-                    elif windows:  # the last window serves this block too
-                        windows[-1] = mac
-                    start = mac - ahead
-                    start = last if last > start else start
-                    end = max(start + output, mac + tail, start + store)
-                    before, last = last if number else 0.0, end  # there are two sets of accumulators
-                    done.append(end + response)
-                    number += 1
+            blocks = [costs[kind] for kind in sequence]
+            reads = any(cost.free for cost in blocks)
+            moved: tuple[float, ...] = ()
+            while True:
+                self._blocks(clock, blocks if clock.number else [first_cost, *blocks[1:]])
                 times -= 1
-                if not repeated:
+                if not times:
                     break
                 # What does not change any more but for a shift in time is not computed again.
-                seen, state = state, (last, before, mac, *((fetch, *windows) if reads else ()))
-                if times and (shift := _shift(seen, state)):
-                    later = times * shift
-                    last, before, mac, weights = last + later, before + later, mac + later, weights + later
-                    number += times * len(sequence)
-                    if reads:
-                        fetch += later
-                        windows.extend([window + later for window in windows])
-                    elif windows:
-                        windows[-1] += later
-                    done.extend(_continued(done, len(sequence), shift, times))
+                before, moved = moved, clock.state(reads)
+                if shift := _shift(before, moved):
+                    clock.skip(times, len(blocks), shift, reads)
                     break
-        self.done, self._waited = done, waited
-        return fetch, mac, last, weights if demand.weights else line.weights_fetched
+        return clock
+
+    def _start_clock(self, first_cost: _Cost) -> _Clock:
+        line, held = self._line, self._plan.windows_ahead
+        weights, can_begin, there = self._first_weights(first_cost.weights)
+        return _Clock(
+            fetch=max(line.fetch_free, self._start),
+            mac=line.mac_free,
+            output=line.output_free,
+            weights=weights,
+            weights_begin=can_begin,
+            weights_there=there,
+            windows=deque(maxlen=held),
+            done=deque(maxlen=MAX_BLOCKDEP + 1),
+        )
+
+    def _blocks(self, clock: _Clock, costs: Sequence[_Cost]) -> None:
+        """Some blocks: one loop with local variables and without calls, as it is most of the model's time."""
+        response, stepwise, held = self._demand.response, self._plan.stepwise, self._plan.windows_ahead
+        lookahead, depth = self._pipeline.weight_lookahead, self._plan.op.blockdep
+        settled, windows, done = self._dependency(depth), clock.windows, clock.done
+        number, fetch, mac, last, before = clock.number, clock.fetch, clock.mac, clock.output, clock.before
+        weights, weights_there, room, waited = clock.weights, clock.weights_there, clock.room, clock.waited
+        for first, whole, free, work, step, follow, final, stream, output, ahead, tail, store in costs:
+            start = settled if number >= depth else self._dependency(number)
+            if fetch > start:
+                start = fetch
+            else:
+                waited += start - fetch
+            if free:
+                if stepwise and windows:  # room for a step
+                    least = windows[-1] - room
+                    start = least if least > start else start
+                elif len(windows) == held:
+                    least = windows[0]
+                    start = least if least > start else start
+                fetch, complete, room = start + free, start + whole, final
+                start += first
+            else:
+                fetch = complete = start
+            start = mac if mac > start else start
+            start = before if before > start else start
+            if number:
+                asked = start - lookahead
+                weights_there = weights = (asked if asked > weights else weights) + stream
+            elif clock.weights_begin > start:
+                start = clock.weights_begin
+            # The MAC array works for at least a step after the last input.
+            mac = max(start + work, complete + step, weights_there, start + follow)
+            if free:
+                windows.append(mac)
+            elif windows:  # the last window serves this block too
+                windows[-1] = mac
+            start = mac - ahead
+            start = last if last > start else start
+            before = last if number else 0.0  # there are two sets of accumulators
+            last = max(start + output, mac + tail, start + store)
+            done.append(last + response)
+            number += 1
+        clock.number, clock.fetch, clock.mac, clock.output, clock.before = number, fetch, mac, last, before
+        clock.weights, clock.weights_there, clock.room, clock.waited = weights, weights_there, room, waited
 
     def _dependency(self, number: int) -> float:
         """Earliest start by the block dependency: block n of this operation needs what is that far behind."""
