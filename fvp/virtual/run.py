@@ -141,13 +141,13 @@ class _Run:
             try:
                 machine, ending = self._execute(qemu, deadline)
                 data, changed = self._firmware.outputs(qemu.memory)
+                wall = time.perf_counter() - started
             except PlatformTimeout as error:
                 why = error.why + self._last_line()
                 raise PlatformTimeout(error.what, where=error.where, why=why, hint=error.hint) from None
             except (StubError, GuestGone) as error:
                 why = f"{error}; {qemu.last_words()}{self._last_line()}"
                 raise RunFailed("the simulator went away", where=NAME, why=why) from error
-        wall = time.perf_counter() - started
         log, jobs = self._console.text, machine.npu.jobs
         checks = (*self._firmware.evidence(log, jobs, ending), changed)
         require(checks, NAME)
