@@ -53,6 +53,17 @@ def test_apply_scale(values: list[int], scale: Scale) -> None:
     assert result.tolist() == [saturated(exact(value, scale)) for value in values]
 
 
+@pytest.mark.parametrize("double_round", [0, 15, 20])
+@pytest.mark.parametrize("rounding", Rounding)
+def test_ties(rounding: Rounding, double_round: int) -> None:
+    """Values halfway between two results, and their neighbours: random ones hardly ever are."""
+    for shift in (1, 2, 7, 16, 33):
+        values = [odd * (1 << shift - 1) + near for odd in (-3, -1, 1, 3) for near in (-1, 0, 1)]
+        scale = Scale(1, shift, rounding, double_round)
+        result = apply_scale(np.array(values, np.int64), scale)
+        assert result.tolist() == [exact(value, scale) for value in values]
+
+
 @given(value=st.integers(-(1 << 39), (1 << 39) - 1), scale=scales(32))
 def test_forty_bit_accumulator_with_full_scale(value: int, scale: Scale) -> None:
     assert apply_scale(np.array([value]), scale).tolist() == [saturated(exact(value, scale))]
