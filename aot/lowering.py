@@ -7,6 +7,7 @@ making these takes nearly all the time. Only Vela and the serialisation depend o
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,10 +86,15 @@ def partition(exported: ExportedProgram, spec: EthosUCompileSpec, *, delegate: b
     from executorch.backends.arm.ethosu import EthosUPartitioner
     from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 
-    with recording() as record, compile_errors("lowering"):
+    from aot.vela_limits import NoTransposedInt16, one_reader_of_accumulators
+
+    limited = spec.tosa_spec.is_U55_subset  # Ethos-U65 shares this profile
+    within_limits = one_reader_of_accumulators() if limited else nullcontext()
+    with recording() as record, within_limits, compile_errors("lowering"):
+        checks = [NoTransposedInt16(record.rejected)] if limited else None
         edge = to_edge_transform_and_lower(
             exported,
-            partitioner=[EthosUPartitioner(spec)] if delegate else None,
+            partitioner=[EthosUPartitioner(spec, additional_checks=checks)] if delegate else None,
             compile_config=EdgeCompileConfig(_check_ir_validity=False),
         )
     placement = placement_of(edge.exported_program(), record.rejected, delegate=delegate)
