@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from npu.config import Family, NpuConfig
 from npu.featuremap import FeatureMap
@@ -18,6 +20,9 @@ from npu.timing.memories import Memories
 from npu.timing.plan import Block, KernelPlan, plan_kernel
 from npu.timing.ports import Flow, Rate, asked_of
 from npu.timing.profile import SRAM, MemoryMap, TimingProfile
+
+if TYPE_CHECKING:
+    from npu.timing.passage import After
 
 _KEPT = 1024
 """Operations kept for each NPU and memory timing: of several networks, as a rule."""
@@ -82,9 +87,10 @@ class Demand:
         maps, weights: numbers of streams of feature maps and of weights and scales.
         ports: of the largest stream of each kind: "ifm", "weights", "scales", "store".
         latencies: of the reads of feature maps, then of those of weights.
-        asked: what the flows ask of each port, see `npu.timing.ports.asked_of`.
+        asked: what the flows ask of each port, see `npu.timing.ports.asked_of`; `booked` the same as arrays.
         works: by kind of block.
         least: cycles if no stream disturbs another.
+        passages, shares: what `npu.timing.passage` and `npu.timing.ports.shares` have worked out for it.
     """
 
     plan: KernelPlan
@@ -95,14 +101,17 @@ class Demand:
     ports: Mapping[str, int]
     latencies: tuple[float, ...]
     asked: Mapping[int, Sequence[float]]
+    booked: Mapping[int, np.ndarray]
     works: tuple[Work, ...]
     totals: Totals
     least: float
+    passages: dict[tuple[object, ...], After] = field(default_factory=dict)
+    shares: dict[tuple[object, ...], tuple[float, ...]] = field(default_factory=dict)
 
-    @property
-    def alone(self) -> list[float]:
+    @cached_property
+    def alone(self) -> tuple[float, ...]:
         """Speeds of the flows if nothing else runs."""
-        return [flow.rate.beats for flow in self.flows]
+        return tuple(flow.rate.beats for flow in self.flows)
 
 
 class Demands:
@@ -189,7 +198,7 @@ class _Builder:
     def demand(self) -> Demand:
         streams = [*self._reads, *self._weights, self._store]
         flows = tuple(Flow(stream.port, self._total(stream.beats), stream.rate) for stream in streams)
-        totals = self._totals(flows)
+        asked = asked_of(flows)
         return Demand(
             plan=self._plan,
             response=self._response,
@@ -198,9 +207,10 @@ class _Builder:
             weights=len(self._weights),
             ports=self._ports(),
             latencies=tuple(stream.latency for stream in streams[:-1]),
-            asked=asked_of(flows),
+            asked=asked,
+            booked={port: np.array(taken) for port, taken in asked.items()},
             works=tuple(self._work(kind) for kind in range(len(self._blocks))),
-            totals=totals,
+            totals=self._totals(flows),
             least=self._least(flows),
         )
 

@@ -19,7 +19,9 @@ from npu.timing.profile import PORT_NAMES, MemoryMap, TimingProfile
 from npu.timing.timeline import Span, Timeline, Usage
 
 LATENCY = "latency"
+_WORD = 4
 _BUSY_ENOUGH = 0.5
+_EQUAL = 1 - 1e-9
 _SHARED_RAM = {"IFM_IB_END": "value", "AB_START": "value", "ACC_FORMAT": "format"}
 """Registers and fields that lay out the shared RAM of U55 and U65."""
 
@@ -133,42 +135,64 @@ def estimate(
     Raises:
         StreamError: no STOP. NpuError: a command without known meaning, with opcode and offset.
     """
-    commands = stream.commands if isinstance(stream, (Program, CommandStream)) else tuple(stream)
-    works = stream.works if isinstance(stream, Program) else None
-    return _Estimate(config, profile, memory, pipeline or PIPELINES[config.family]).run(commands, works)
+    run = _Estimate(config, profile, memory, pipeline or PIPELINES[config.family])
+    if isinstance(stream, Program) and stream.works is not None:
+        return run.program(stream, stream.works)
+    return run.commands(stream.commands if isinstance(stream, (Program, CommandStream)) else stream)
 
 
 class _Estimate:
     def __init__(self, config: NpuConfig, profile: TimingProfile, memory: MemoryMap, pipeline: Pipeline):
         self._config, self._profile, self._pipeline = config, profile, pipeline
         self._state = RegisterState(config.family)
+        self._shared_ram = self._read_shared_ram()
         self._line = Timeline(config, profile, memory, pipeline)
         self._beat = pipeline.beat_bytes
         self._names = PORT_NAMES[config.family]
         self._ops: list[OpTiming] = []
+        self._traffics: dict[tuple[object, ...], Mapping[str, PortTraffic]] = {}
         self._end = 0.0
+        self._words = 0
 
-    def run(self, commands: tuple[Command, ...], works: Works | None) -> Timing:
-        words = total_words = 0
-        for index, command in enumerate(commands):
-            spec = command.spec
-            words += 2 if spec.wide else 1
-            if not spec.is_operation and works is not None and spec.name not in _SHARED_RAM:
-                continue  # is in the works already
-            try:
-                if not spec.is_operation:
-                    self._state.latch(command)
-                    continue
-                self._line.consume(words)
-                total_words += words
-                words = 0
-                if command.name == "OP_STOP":
-                    self._line.trim_commands(total_words)
-                    return self._result()
-                self._operate(command, works.get(index) if works is not None else None)
-            except NpuError as error:
-                raise error.located(opcode=command.name, offset=command.offset) from None
+    def commands(self, commands: Iterable[Command]) -> Timing:
+        """One after the other."""
+        words = 0
+        for command in commands:
+            words += _words(command)
+            if self._step(command, words, None):
+                return self._result()
+            words = 0 if command.spec.is_operation else words
         raise StreamError("stream ends without STOP")
+
+    def program(self, program: Program, works: Works) -> Timing:
+        """Of the settings those only that are not in the works."""
+        commands, of_interest = program.commands, program.operations
+        if self._config.family is not Family.U85:
+            shared = [index for index, command in enumerate(commands) if command.spec.name in _SHARED_RAM]
+            of_interest = tuple(sorted((*of_interest, *shared)))
+        read = commands[0].offset if commands else 0
+        for index in of_interest:
+            command = commands[index]
+            end = command.offset + _WORD * _words(command)
+            if self._step(command, (end - read) // _WORD, works.get(index)):
+                return self._result()
+            read = end if command.spec.is_operation else read
+        raise StreamError("stream ends without STOP")
+
+    def _step(self, command: Command, words: int, work: Operation | DmaTransfer | None) -> bool:
+        """One command, `words` behind the operation before; true at the end."""
+        try:
+            if not command.spec.is_operation:
+                self._state.latch(command)
+                if command.spec.name in _SHARED_RAM:
+                    self._shared_ram = self._read_shared_ram()
+                return False
+            self._line.consume(words)
+            self._words += words
+            self._operate(command, work)
+        except NpuError as error:
+            raise error.located(opcode=command.name, offset=command.offset) from None
+        return command.name == "OP_STOP"
 
     def _operate(self, command: Command, work: Operation | DmaTransfer | None) -> None:
         if command.name == "OP_KERNEL_WAIT":
@@ -180,9 +204,9 @@ class _Estimate:
             self._record(command, self._line.transfer(transfer))
         elif command.name in EXECUTE:
             op = work if isinstance(work, Operation) else operation(self._state, command)
-            self._record(command, self._line.kernel(op, self._shared_ram()))
+            self._record(command, self._line.kernel(op, self._shared_ram))
 
-    def _shared_ram(self) -> tuple[int, ...]:
+    def _read_shared_ram(self) -> tuple[int, ...]:
         if self._config.family is Family.U85:
             return ()
         return tuple(int(self._state.value(name, field)) for name, field in _SHARED_RAM.items())
@@ -206,7 +230,7 @@ class _Estimate:
                 decoder_cycles=round(plan.decoder_cycles) if plan else 0,
                 macs=plan.macs if plan else 0,
                 bound=bound,
-                traffic=dict(self._traffic(span.usage)),
+                traffic=self._traffic(span.usage),
                 port=self._names[port] if port is not None else "",
                 bits=8 * plan.op.ifm.dtype.itemsize if plan else 0,
                 dependency_cycles=round(span.usage.dependency),
@@ -214,13 +238,22 @@ class _Estimate:
         )
         self._end = end
 
-    def _traffic(self, usage: Usage) -> Iterator[tuple[str, PortTraffic]]:
+    def _traffic(self, usage: Usage) -> Mapping[str, PortTraffic]:
+        """By name of the port; the same for operations that move the same."""
+        key = tuple(usage.beats.items())
+        traffic = self._traffics.get(key)
+        if traffic is None:
+            traffic = self._traffics[key] = dict(self._moved(usage))
+        return traffic
+
+    def _moved(self, usage: Usage) -> Iterator[tuple[str, PortTraffic]]:
         for port, name in enumerate(self._names):
             read, written = (round(usage.beats.get((port, write), 0.0)) for write in (False, True))
             if read or written:
                 yield name, PortTraffic(read, written, self._beat)
 
     def _result(self) -> Timing:
+        self._line.trim_commands(self._words)
         traffic = {
             name: PortTraffic(round(port.moved[False]), round(port.moved[True]), self._beat)
             for name, port in zip(self._names, self._line.ports, strict=True)
@@ -229,14 +262,22 @@ class _Estimate:
         return Timing(self._config, self._profile, total, tuple(self._ops), traffic, reconfiguring)
 
 
+def _words(command: Command) -> int:
+    return 2 if command.spec.wide else 1
+
+
 _RESOURCES = ("mac", "weights", "ifm", "output", "store", "scales", "dma")
 
 
 def _bound(usage: Usage, cycles: float) -> str:
-    """The resource that was busy longest, if it was for half of the time the operation added."""
+    """The resource that was busy longest, if it was for half of the time the operation added.
+
+    Streams that fill a port together are busy equally long: the first of equals.
+    """
     busy = (
         *(usage.mac, usage.weights, usage.ifm, usage.output),
         *(usage.store, usage.scale_wait, usage.dma_wait),
     )
     longest = max(busy)
-    return _RESOURCES[busy.index(longest)] if longest >= _BUSY_ENOUGH * cycles else LATENCY
+    first = next(number for number, time in enumerate(busy) if time >= longest * _EQUAL)
+    return _RESOURCES[first] if longest >= _BUSY_ENOUGH * cycles else LATENCY

@@ -1,29 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One operation in the pipeline: its blocks pass through input fetch, MAC array and output stage.
+"""One operation in the pipeline: how fast its streams go beside all others, and how long it takes.
 
-How fast the operation's streams of requests go side by side is settled first, for all of it; the blocks then
-pass one by one with constant costs, which is most of the model's time.
+The speeds are settled first, for all of the operation; its blocks then pass at those.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from npu.timing.demand import Demand, Work
-from npu.timing.ports import Rate, shares
+from npu.timing.demand import Demand
+from npu.timing.passage import After, Before, on_grid, passage
+from npu.timing.ports import shares
 
 if TYPE_CHECKING:
     from npu.timing.timeline import Timeline
 
-
-MAX_BLOCKDEP = 7
-
 _ROUNDS = 3
 _CLOSE = 0.02
-_EQUAL = 1e-6
 
 
 @dataclass
@@ -44,85 +39,7 @@ class Usage:
     dma_wait: float = 0.0
     dependency: float = 0.0
     ports: Mapping[str, int] = field(default_factory=dict)
-    beats: dict[tuple[int, bool], float] = field(default_factory=dict)
-
-    def move(self, port: int, write: bool, beats: float) -> None:
-        key = port, write
-        self.beats[key] = self.beats.get(key, 0.0) + beats
-
-
-class _Cost(NamedTuple):
-    """What the blocks of one kind have in common, in cycles.
-
-    Attributes:
-        first, last, free: from the first request for input until the first step can be computed, until all of
-            it has arrived, and until the next request; `free` is 0 for blocks that read nothing.
-        mac, step: of the MAC array, for all and for one of the steps.
-        follow: of the MAC array at least, when it follows its input step by step.
-        last_step, output, last_pass, output_tail: see `npu.timing.demand.Work`.
-        weights: of the stream of weights and scales.
-        store: to write the result.
-    """
-
-    first: float
-    last: float
-    free: float
-    mac: float
-    step: float
-    follow: float
-    last_step: float
-    weights: float
-    output: float
-    last_pass: float
-    output_tail: float
-    store: float
-
-
-@dataclass(slots=True)
-class _Clock:
-    """How far an operation has come; times in cycles.
-
-    Attributes:
-        fetch, mac, output, weights: when input fetch, MAC array, output stage and weight stream are free.
-        weights_begin: when work on the first weights can begin.
-        weights_there: when those of the block in question have arrived.
-        windows: ends of MAC work on what is in the input buffer.
-        done: when an operation that depends on it may use each of the last blocks.
-        number: of the next block.
-        before: end of the output of the block before the last.
-        room: cycles before the end of MAC work at which there is room for a step.
-        waited: for the operation before.
-    """
-
-    fetch: float
-    mac: float
-    output: float
-    weights: float
-    weights_begin: float
-    weights_there: float
-    windows: deque[float]
-    done: deque[float]
-    number: int = 0
-    before: float = 0.0
-    room: float = 0.0
-    waited: float = 0.0
-
-    def state(self, reads: bool) -> tuple[float, ...]:
-        """What decides on the blocks to come; of the input only where it is read."""
-        return (self.output, self.before, self.mac, *((self.fetch, *self.windows) if reads else ()))
-
-    def skip(self, times: int, period: int, shift: float, reads: bool) -> None:
-        """Pass `times` more sequences of `period` blocks, each `shift` later than the one before."""
-        later = times * shift
-        self.output, self.before, self.mac = self.output + later, self.before + later, self.mac + later
-        self.weights += later
-        self.number += times * period
-        if reads:
-            self.fetch += later
-            self.windows.extend([window + later for window in self.windows])
-        elif self.windows:
-            self.windows[-1] += later
-        self.done.extend(_continued(self.done, period, shift, times))
+    beats: Mapping[tuple[int, bool], float] = field(default_factory=dict)
 
 
 class KernelRun:
@@ -130,14 +47,17 @@ class KernelRun:
 
     Attributes:
         usage: what it kept busy.
-        done: when an operation that depends on it may use each block; set by `run`.
+        done: when an operation that depends on it may use each of its last blocks; set by `run`.
     """
 
     def __init__(self, timeline: Timeline, demand: Demand, start: float):
-        self._line, self._demand, self._plan, self._start = timeline, demand, demand.plan, start
-        self._pipeline = timeline.pipeline
-        self._begin = max(start, timeline.fetch_free, self._dependency(0))
-        self.done: deque[float] = deque()
+        self._line, self._demand = timeline, demand
+        start = on_grid(start)
+        self._origin = max(start, timeline.fetch_free)
+        earliest = self._dependencies()
+        self._begin = max(self._origin, earliest[0])
+        self._before = self._state(start, earliest)
+        self.done: list[float] = []
 
     def run(self) -> None:
         """Pass all blocks, from the pipeline's state before the operation to that after it.
@@ -145,215 +65,62 @@ class KernelRun:
         Streams get what is left of the ports by the others' averages over the operation, which takes as long
         as that makes it: a few rounds until both agree.
         """
-        line, demand = self._line, self._demand
-        guess, speeds = demand.least, list[float]()
+        line, demand, origin = self._line, self._demand, self._origin
+        guess, speeds = demand.least, tuple[float, ...]()
         tried: list[tuple[float, float]] = []
         for _ in range(_ROUNDS):
-            before, speeds = speeds, shares(line.ports, demand.flows, demand.asked, self._begin, guess)
-            if speeds != before:
-                clock = self._pass(speeds)
-            took = clock.done[-1] - self._begin
+            former = speeds
+            speeds = shares(line.ports, demand.flows, demand.asked, self._begin, guess, demand.shares)
+            if speeds != former:
+                after = passage(demand, line.pipeline, speeds, self._before)
+            took = origin + after.done[-1] - self._begin
             if speeds == demand.alone or abs(took - guess) < _CLOSE * took:
                 break
             tried.append((guess, took))
             guess = _next_guess(tried)
-        self.done = clock.done
-        self._account(speeds, clock.waited)
-        line.fetch_free, line.mac_free, line.output_free = clock.fetch, clock.mac, clock.output
+        self.done = [origin + time for time in after.done]
+        self._account(after)
+        line.fetch_free, line.mac_free = origin + after.fetch, origin + after.mac
+        line.output_free = origin + after.output
         if demand.weights:
-            line.weights_fetched = clock.weights
+            line.weights_fetched = origin + after.weights
 
-    def _account(self, speeds: Sequence[float], waited: float) -> None:
+    def _state(self, start: float, earliest: Sequence[float]) -> Before:
+        line, origin, weights = self._line, self._origin, 0.0
+        if self._demand.weights:
+            weights = max(start, line.weights_fetched)
+            if not self._demand.plan.op.blockdep:
+                weights = max(weights, earliest[0])
+            weights -= origin
+        waits = tuple([time - origin if time > origin else 0.0 for time in earliest])
+        return Before(max(0.0, line.mac_free - origin), max(0.0, line.output_free - origin), weights, waits)
+
+    def _dependencies(self) -> list[float]:
+        """Earliest starts by the block dependency: a block needs the one that is that far behind it."""
+        done, depth = self._line.done_before, self._demand.plan.op.blockdep
+        behind = len(done) - 1 - depth
+        return [done[number] if number >= 0 else 0.0 for number in range(behind, behind + depth + 1)]
+
+    def _account(self, after: After) -> None:
         """Book what was moved; busy time and beats of all blocks together."""
         demand, totals, ports = self._demand, self._demand.totals, self._line.ports
         end = max(self._begin, self.done[-1] - demand.response)
-        for port, taken in demand.asked.items():
+        for port, taken in demand.booked.items():
             ports[port].spread_all(self._begin, end, taken)
         for (port, write), beats in totals.beats.items():
             ports[port].moved[write] += beats
-        busy = [flow.beats / speed for flow, speed in zip(demand.flows, speeds, strict=True)]
+        ifm, weights, store = after.streams
         self.usage = Usage(
             mac=totals.mac,
             output=totals.output,
-            ifm=sum(busy[: demand.maps]),
-            weights=sum(busy[demand.maps : -1]),
-            store=busy[-1],
-            scale_wait=totals.scale_wait,
-            dependency=waited,
-            ports=demand.ports,
-            beats=dict(totals.beats),
-        )
-
-    # --- costs of a block -----------------------------------------------------------------------------------
-
-    def _cost(self, work: Work, speeds: Sequence[float], exposed: Sequence[float]) -> _Cost:
-        steps, step, demand = self._plan.steps, work.step, self._demand
-        first = last = free = service = latency = weights = 0.0
-        for number, (beats, quickest, part, quickest_part) in enumerate(work.reads):
-            if beats:
-                service, latency, hidden = beats / speeds[number], demand.latencies[number], exposed[number]
-                arrived = max(quickest, service + hidden)
-                first = max(first, quickest_part, service * part + hidden)
-                last, free = max(last, arrived), max(free, arrived - latency, self._pipeline.block_overhead)
-        for number, beats in enumerate(work.weights, demand.maps):
-            weights += beats / speeds[number]
-        follow = 0.0
-        if service and self._plan.stepwise:
-            # With room for two steps, the next one is asked for when the one before is done with.
-            period = max(step, service / steps, (latency + service / steps + step) / 2)
-            follow = step + (steps - 1) * period
-        return _Cost(
-            first,
-            last,
-            free,
-            work.mac,
-            step,
-            follow,
-            work.last_step,
-            weights,
-            work.output,
-            work.last_pass,
-            work.output_tail,
-            work.store / speeds[-1],
-        )
-
-    def _costs(self, speeds: Sequence[float]) -> tuple[list[_Cost], _Cost]:
-        """By kind of block; and of the first one, whose reads nothing delays yet."""
-        demand = self._demand
-        exposed = self._exposed(speeds)
-        alone = [*demand.alone[: demand.maps], *speeds[demand.maps :]]
-        first = demand.works[self._plan.runs[0][0][0]]
-        return (
-            [self._cost(work, speeds, exposed) for work in demand.works],
-            self._cost(first, alone, self._exposed(alone)),
-        )
-
-    def _exposed(self, speeds: Sequence[float]) -> list[float]:
-        demand = self._demand
-        flows = zip(demand.flows[: demand.maps], demand.latencies, speeds, strict=False)
-        return [_exposed(flow.rate, latency, speed) for flow, latency, speed in flows]
-
-    # --- the blocks -----------------------------------------------------------------------------------------
-
-    def _pass(self, speeds: Sequence[float]) -> _Clock:
-        """All blocks, streams going at `speeds`."""
-        costs, first_cost = self._costs(speeds)
-        clock = self._start_clock(first_cost)
-        for sequence, times in self._plan.runs:
-            blocks = [costs[kind] for kind in sequence]
-            reads = any(cost.free for cost in blocks)
-            moved: tuple[float, ...] = ()
-            while True:
-                self._blocks(clock, blocks if clock.number else [first_cost, *blocks[1:]])
-                times -= 1
-                if not times:
-                    break
-                # What does not change any more but for a shift in time is not computed again.
-                before, moved = moved, clock.state(reads)
-                if shift := _shift(before, moved):
-                    clock.skip(times, len(blocks), shift, reads)
-                    break
-        return clock
-
-    def _start_clock(self, first_cost: _Cost) -> _Clock:
-        line, held = self._line, self._plan.windows_ahead
-        weights, can_begin, there = self._first_weights(first_cost.weights)
-        return _Clock(
-            fetch=max(line.fetch_free, self._start),
-            mac=line.mac_free,
-            output=line.output_free,
+            ifm=ifm,
             weights=weights,
-            weights_begin=can_begin,
-            weights_there=there,
-            windows=deque(maxlen=held),
-            done=deque(maxlen=MAX_BLOCKDEP + 1),
+            store=store,
+            scale_wait=totals.scale_wait,
+            dependency=after.waited,
+            ports=demand.ports,
+            beats=totals.beats,
         )
-
-    def _blocks(self, clock: _Clock, costs: Sequence[_Cost]) -> None:
-        """Some blocks: one loop with local variables and without calls, as it is most of the model's time."""
-        response, stepwise, held = self._demand.response, self._plan.stepwise, self._plan.windows_ahead
-        lookahead, depth = self._pipeline.weight_lookahead, self._plan.op.blockdep
-        settled, windows, done = self._dependency(depth), clock.windows, clock.done
-        number, fetch, mac, last, before = clock.number, clock.fetch, clock.mac, clock.output, clock.before
-        weights, weights_there, room, waited = clock.weights, clock.weights_there, clock.room, clock.waited
-        for first, whole, free, work, step, follow, final, stream, output, ahead, tail, store in costs:
-            start = settled if number >= depth else self._dependency(number)
-            if fetch > start:
-                start = fetch
-            else:
-                waited += start - fetch
-            if free:
-                if stepwise and windows:  # room for a step
-                    least = windows[-1] - room
-                    start = least if least > start else start
-                elif len(windows) == held:
-                    least = windows[0]
-                    start = least if least > start else start
-                fetch, complete, room = start + free, start + whole, final
-                start += first
-            else:
-                fetch = complete = start
-            start = mac if mac > start else start
-            start = before if before > start else start
-            if number:
-                asked = start - lookahead
-                weights_there = weights = (asked if asked > weights else weights) + stream
-            elif clock.weights_begin > start:
-                start = clock.weights_begin
-            # The MAC array works for at least a step after the last input.
-            mac = max(start + work, complete + step, weights_there, start + follow)
-            if free:
-                windows.append(mac)
-            elif windows:  # the last window serves this block too
-                windows[-1] = mac
-            start = mac - ahead
-            start = last if last > start else start
-            before = last if number else 0.0  # there are two sets of accumulators
-            last = max(start + output, mac + tail, start + store)
-            done.append(last + response)
-            number += 1
-        clock.number, clock.fetch, clock.mac, clock.output, clock.before = number, fetch, mac, last, before
-        clock.weights, clock.weights_there, clock.room, clock.waited = weights, weights_there, room, waited
-
-    def _dependency(self, number: int) -> float:
-        """Earliest start by the block dependency: block n of this operation needs what is that far behind."""
-        done, depth = self._line.done_before, self._plan.op.blockdep
-        index = len(done) - 1 - depth + number if depth else len(done) - 1
-        return done[min(index, len(done) - 1)] if done and index >= 0 else 0.0
-
-    def _first_weights(self, stream: float) -> tuple[float, float, float]:
-        """Of the first block: weights all moved, work on the first ones can begin, all there."""
-        asked, demand = max(self._start, self._line.weights_fetched), self._demand
-        if not demand.weights:
-            return asked, 0.0, 0.0
-        if not self._plan.op.blockdep:
-            asked = max(asked, self._dependency(0))
-        latency, moved = demand.latencies[demand.maps], asked + stream
-        return moved, asked + latency + self._pipeline.weight_start, moved + latency
-
-
-def _exposed(rate: Rate, latency: float, speed: float) -> float:
-    """Latency behind the time a stream takes, which holds half of it if transactions in flight limit it."""
-    limited = speed / rate.beats if rate.beats < rate.top else 0.0
-    return latency * (1 - limited / 2)
-
-
-def _shift(before: tuple[float, ...], after: tuple[float, ...]) -> float:
-    """By how much all times have moved on, if by the same; else 0."""
-    if len(before) != len(after):
-        return 0.0
-    shift = after[0] - before[0]
-    for earlier, later in zip(before, after, strict=True):
-        if abs(later - earlier - shift) >= _EQUAL:
-            return 0.0
-    return shift
-
-
-def _continued(ends: deque[float], period: int, shift: float, times: int) -> list[float]:
-    """The last of `times` more periods of a sequence that moves on by `shift` each period."""
-    last = list(ends)[-period:]
-    first = max(0, times - MAX_BLOCKDEP - 1)
-    return [end + (count + 1) * shift for count in range(first, times) for end in last]
 
 
 def _next_guess(tried: list[tuple[float, float]]) -> float:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 from npu.config import Family, NpuConfig
 from npu.timing.hardware import READ_BUFFERS, Pipeline
@@ -75,6 +76,16 @@ class Memories:
         if not buffer or write or not timing.rlatency:
             return rate
         return Rate(min(rate.beats, buffer / (timing.rlatency + burst)), rate.slots, rate.write, rate.top)
+
+    @cached_property
+    def transfer_rates(self) -> tuple[Rate, Rate]:
+        """Of a DMA's reads. Others share the transactions in flight fairly, so none is charged."""
+        sram, ext = (self._transfer_rate(port) for port in (SRAM, EXT))
+        return sram, ext
+
+    def _transfer_rate(self, port: int) -> Rate:
+        rate = self.rate(port, self.pipeline.ext_burst, buffer=self.buffers("dma"))
+        return Rate(rate.beats, 0.0, False, rate.top)
 
     def buffers(self, name: str, efficiency: float | None = None) -> float:
         """Beats of a U85's read buffer that count; 0 where the stream is not limited by one."""

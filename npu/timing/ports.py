@@ -19,7 +19,7 @@ from npu.timing.profile import PortTiming
 
 BIN = 256
 """Cycles."""
-_FIRST_BINS = 1024
+_FIRST_BINS = 1 << 14
 _LITTLE = 1e-9
 _UNLIMITED = 1e18
 LIMITS = 5
@@ -47,6 +47,11 @@ class Rate:
         """What a beat takes of each of `Port.limits`."""
         read, slots = float(not self.write), self.slots
         return 1.0, read, 1.0 - read, slots * read, slots * (1.0 - read)
+
+    @cached_property
+    def row(self) -> np.ndarray:
+        """`costs`."""
+        return np.array(self.costs)
 
     @cached_property
     def limits(self) -> tuple[int, ...]:
@@ -109,64 +114,69 @@ class Port:
         )
         self.limited = [number for number, limit in enumerate(self.limits) if limit < _UNLIMITED]
         self.moved = [0.0, 0.0]
-        self._rooms = np.array(self.limits)[:, None] * BIN
-        self._booked = np.zeros((len(self.limits), _FIRST_BINS))  # by limit and bin
+        self._rooms = [limit * BIN for limit in self.limits]
+        self._booked = np.zeros((_FIRST_BINS, LIMITS))
 
     def _bins(self, first: int, last: int) -> np.ndarray:
-        """Bookings of bins."""
-        missing = last - self._booked.shape[1]
-        if missing > 0:
-            self._booked = np.pad(self._booked, ((0, 0), (0, max(missing, self._booked.shape[1]))))
-        return self._booked[:, first:last]
+        """Bookings by bin and limit."""
+        known = len(self._booked)
+        if last > known:
+            larger = np.zeros((max(last, 4 * known), LIMITS))
+            larger[:known] = self._booked
+            self._booked = larger
+        return self._booked[first:last]
 
     def serve(self, start: float, beats: float, rate: Rate) -> float:
         """Book `beats` from `start` on; when the last one has been transferred, latency not included."""
         if beats <= 0:
             return start
         self.moved[rate.write] += beats
-        costs = np.array(rate.costs)[:, None]
         first = int(start // BIN)
-        number = 1 + int(start % BIN + beats / rate.beats) // BIN
+        number = 2 + 2 * int(start % BIN + beats / rate.beats) // BIN  # twice what it takes alone
         while True:
             bins = self._bins(first, first + number)
             room = np.full(number, float(rate.beats * BIN))
             room[0] = rate.beats * ((first + 1) * BIN - start)
             for limit in rate.limits:
-                np.minimum(room, (self._rooms[limit] - bins[limit]) / rate.costs[limit], out=room)
-            passed = np.cumsum(np.maximum(room, 0.0))
+                left = self._rooms[limit] - bins[:, limit]
+                left /= rate.costs[limit]
+                np.minimum(room, left, out=room)
+            np.maximum(room, 0.0, out=room)
+            passed = np.add.accumulate(room)
             if passed[-1] >= beats - _LITTLE:
                 break
             number *= 2
-        last = int(np.searchsorted(passed, beats - _LITTLE))
+        last = int(passed.searchsorted(beats - _LITTLE))
         before = float(passed[last - 1]) if last else 0.0
         begin = start if not last else float((first + last) * BIN)
         end = begin + ((first + last + 1) * BIN - begin) * (beats - before) / float(room[last])
         room[last] = beats - before
-        bins[:, : last + 1] += costs * np.maximum(room[: last + 1], 0.0)
+        bins[: last + 1] += room[: last + 1, None] * rate.row
         return end
 
     def spread(self, start: float, end: float, beats: float, rate: Rate) -> None:
         """Book `beats` evenly over a time."""
         self.moved[rate.write] += beats
-        self.spread_all(start, end, [beats * cost for cost in rate.costs])
+        self.spread_all(start, end, beats * rate.row)
 
-    def spread_all(self, start: float, end: float, taken: Sequence[float]) -> None:
+    def spread_all(self, start: float, end: float, taken: np.ndarray) -> None:
         """Book what is taken of each limit evenly over a time."""
         first, last = int(start // BIN), int(end // BIN) + 1
-        self._bins(first, last)[:] += np.array(taken)[:, None] / (last - first)
+        bins = self._bins(first, last)
+        bins += taken / (last - first)
 
     def left(self, time: float, rate: Rate) -> float:
         """Beats a cycle for a reader that comes in between: what is left, at least half its rate."""
         number = int(time // BIN)
-        booked = self._bins(number, number + 1)[:, 0].tolist()
+        booked = self._bins(number, number + 1)[0].tolist()
         left = [(self.limits[k] - booked[k] / BIN) / rate.costs[k] for k in rate.limits]
         return max(rate.beats / 2, min(rate.beats, *left))
 
-    def booked(self, start: float, end: float) -> list[float]:
+    def booked(self, start: float, end: float) -> tuple[float, ...]:
         """What is booked in a time, a cycle, by limit."""
         first, last = int(start // BIN), int(end // BIN) + 1
         cycles = BIN * (last - first)
-        return [total / cycles for total in np.add.reduce(self._booked[:, first:last], 1).tolist()]
+        return tuple([total / cycles for total in np.add.reduce(self._booked[first:last]).tolist()])
 
 
 # --- streams side by side -----------------------------------------------------------------------------------
@@ -187,6 +197,8 @@ class Flow:
 
 
 _ROUNDS = 4
+_KEPT = 32
+"""Results kept for flows that are alike."""
 
 
 def asked_of(flows: Sequence[Flow]) -> dict[int, list[float]]:
@@ -204,7 +216,8 @@ def shares(
     asked: Mapping[int, Sequence[float]],
     start: float,
     least: float,
-) -> list[float]:
+    known: dict[tuple[object, ...], tuple[float, ...]],
+) -> tuple[float, ...]:
     """Beats a cycle that each of the flows of an operation gets while all of them last.
 
     A flow gets its own rate, or what the average of all others leaves of the port.
@@ -212,18 +225,33 @@ def shares(
     Args:
         asked: see `asked_of`.
         least: cycles that the operation takes whatever the memory does.
+        known: what was found for these flows, by duration and what the others take.
     """
     duration = max([least, *[flow.least for flow in flows]])
     for _ in range(_ROUNDS):
         taken = {port: ports[port].booked(start, start + duration) for port in asked}
+        key = duration, *taken.values()
+        found = known.get(key)
+        if found is not None:
+            return found
         longer = max([_shortest(ports[port], asked[port], taken[port], duration) for port in asked])
         settled = longer < duration * 1.001
         duration = max(duration, longer)
         if settled:
             break
-    return [
-        _share(flow, ports[flow.port].limits, asked[flow.port], taken[flow.port], duration) for flow in flows
-    ]
+    left = {
+        port: [
+            limit - use - ask / duration
+            for limit, use, ask in zip(ports[port].limits, taken[port], wanted, strict=True)
+        ]
+        for port, wanted in asked.items()
+    }
+    speeds = tuple([_share(flow, left[flow.port], duration) for flow in flows])
+    if settled:
+        if len(known) >= _KEPT:
+            known.clear()
+        known[key] = speeds
+    return speeds
 
 
 def _shortest(port: Port, asked: Sequence[float], taken: Sequence[float], duration: float) -> float:
@@ -231,15 +259,15 @@ def _shortest(port: Port, asked: Sequence[float], taken: Sequence[float], durati
     return max([(asked[k] + taken[k] * duration) / port.limits[k] for k in port.limited])
 
 
-def _share(
-    flow: Flow, limits: Sequence[float], asked: Sequence[float], taken: Sequence[float], duration: float
-) -> float:
-    speed, beats, costs = flow.rate.beats, flow.beats, flow.rate.costs
+def _share(flow: Flow, left: Sequence[float], duration: float) -> float:
+    """Beats a cycle of one of the flows; `left` by them, all together, of the limits of its port."""
+    beats, rate = flow.beats, flow.rate
+    speed = rate.beats
     if not beats:
         return speed
-    average = beats / duration
-    for limit in flow.rate.limits:
-        left = (limits[limit] - taken[limit] - asked[limit] / duration) / costs[limit] + average
-        if left < speed:
-            speed = min(speed, max(average, left))
+    average, costs = beats / duration, rate.costs
+    for limit in rate.limits:
+        most = left[limit] / costs[limit] + average
+        if most < speed:
+            speed = min(speed, max(average, most))
     return speed

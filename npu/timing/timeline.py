@@ -17,7 +17,6 @@ from npu.timing.demand import demands
 from npu.timing.hardware import Pipeline
 from npu.timing.kernel import KernelRun, Usage
 from npu.timing.plan import KernelPlan
-from npu.timing.ports import Rate
 from npu.timing.profile import MemoryMap, TimingProfile
 
 _INDEX_BYTES = 4
@@ -76,8 +75,9 @@ class Timeline:
         port = self.ports[self._commands]
         rate = self._memories.rate(self._commands, self.pipeline.command_burst)
         bursts, begin = len(self._arrivals), self._time
-        speed = port.left(self._time, rate)
-        self._burst_time = self.pipeline.command_burst / speed, self._adapters[self._commands].rlatency
+        if -self._words % self._burst_words < words:  # goes on to another burst
+            speed = port.left(begin, rate)
+            self._burst_time = self.pipeline.command_burst / speed, self._adapters[self._commands].rlatency
         while words:
             place = self._words % self._burst_words
             if not place:
@@ -88,8 +88,8 @@ class Timeline:
             words -= taken
             if not self._words % self._burst_words:
                 self._consumed.append(self._time)
-        beats = (len(self._arrivals) - bursts) * self.pipeline.command_burst
-        port.spread(begin, self._time, beats, rate)
+        if fetched := len(self._arrivals) - bursts:
+            port.spread(begin, self._time, fetched * self.pipeline.command_burst, rate)
 
     def _arrival(self, number: int) -> float:
         """When burst `number` of the stream is there: it was asked for when an earlier one was used up."""
@@ -127,36 +127,34 @@ class Timeline:
         pipeline = self.pipeline
         self._time = max(self._time, _but(self._transfers, pipeline.dma_queue - 1))
         start = max(self._time + pipeline.dma_start, self._transfers[-1] if self._transfers else 0.0)
-        usage = Usage()
-        start = self._read_indices(dma, start, usage)
+        moved: dict[tuple[int, bool], float] = {}
+        start = self._read_indices(dma, start, moved)
         beats = dma.length * dma.size0 * dma.size1 / pipeline.beat_bytes
         end = first = start
         if not dma.source.internal:
             port = self._regions[dma.source.region]
             latency = self._adapters[port].rlatency
-            # Other readers share the transactions in flight with it fairly, so they are not charged.
-            rate = self._memories.rate(port, pipeline.ext_burst, buffer=self._memories.buffers("dma"))
-            end = self.ports[port].serve(start, beats, Rate(rate.beats, 0.0, False, rate.top)) + latency
+            end = self.ports[port].serve(start, beats, self._memories.transfer_rates[port]) + latency
             first = start + latency
-            usage.move(port, False, beats)
+            moved[port, False] = moved.get((port, False), 0.0) + beats
         if not dma.destination.internal:
             port = self._regions[dma.destination.region]
             stored = self.ports[port].serve(
                 first, beats, self._memories.rate(port, pipeline.ext_burst, write=True)
             )
             end = max(end, stored + self._adapters[port].wlatency)
-            usage.move(port, True, beats)
+            moved[port, True] = beats
         self._transfers.append(end)
-        return Span(start, end, usage, None)
+        return Span(start, end, Usage(beats=moved), None)
 
-    def _read_indices(self, dma: DmaTransfer, start: float, usage: Usage) -> float:
+    def _read_indices(self, dma: DmaTransfer, start: float, moved: dict[tuple[int, bool], float]) -> float:
         """A gather or scatter reads an int32 index for each row first."""
         if not (dma.source.indexed or dma.destination.indexed):
             return start
         port = self._regions[dma.index_region]
         beats = dma.size0 * dma.size1 * _INDEX_BYTES / self.pipeline.beat_bytes
         rate = self._memories.rate(port, self.pipeline.ext_burst, buffer=self._memories.buffers("dma"))
-        usage.move(port, False, beats)
+        moved[port, False] = beats
         return self.ports[port].serve(start, beats, rate) + self._adapters[port].rlatency
 
     # --- kernels --------------------------------------------------------------------------------------------

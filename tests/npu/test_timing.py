@@ -29,12 +29,14 @@ from npu.timing import (
     kernel,
     memory_map,
     memory_map_from_registers,
+    passage,
     profile_for,
     roofline,
     timing_profile,
 )
 from npu.timing.accuracy import ACCURACY
 from npu.timing.counters import TimingCounters, pmu_events
+from npu.timing.demand import demands
 from npu.timing.geometry import spans, windows
 from npu.timing.hardware import PIPELINES
 from npu.timing.ports import BIN, Flow, Port, Rate, asked_of, shares, stream_rate
@@ -115,8 +117,22 @@ def test_sram_only_leaves_the_other_port_alone() -> None:
 def test_repetitions_are_skipped_without_a_trace(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Block by block to the end, an operation takes what is computed from its first repetitions."""
     quick = total(*key.split("__"))
-    monkeypatch.setattr(kernel, "_shift", lambda *_: 0.0)
+    monkeypatch.setattr(passage, "_shift", lambda *_: 0.0)
+    demands.cache_clear()
     assert total(*key.split("__")) == quick
+    demands.cache_clear()
+
+
+@pytest.mark.parametrize("name", golden.NAMES)
+def test_what_is_kept_is_what_is_worked_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passages of operations that are alike, and shares of the ports: from the stores as without them."""
+    found = timing(name)
+    assert timing(name) == found
+    monkeypatch.setattr(kernel, "passage", lambda *state: passage._Passage(*state).run())
+    monkeypatch.setattr(
+        kernel, "shares", lambda ports, flows, asked, t, n, _: shares(ports, flows, asked, t, n, {})
+    )
+    assert timing(name) == found
 
 
 @pytest.mark.parametrize("name", golden.NAMES)
@@ -184,14 +200,14 @@ def test_streams_share_a_port() -> None:
 
     def speeds(least: float, *flows: tuple[int, Rate]) -> list[float]:
         asking = [Flow(0, beats, rate) for beats, rate in flows]
-        return shares([port], asking, asked_of(asking), 0, least)
+        return list(shares([port], asking, asked_of(asking), 0, least, {}))
 
     assert speeds(0, (1000, fast)) == [1]
     assert speeds(4000, (1000, fast), (500, fast)) == [0.875, 0.75]
     assert speeds(0, (1000, fast), (500, fast)) == pytest.approx([2 / 3, 1 / 3])
     assert speeds(0, (1000, fast), (500, write)) == [1, 1]
     port.spread(0, 2047, 1024, fast)
-    assert port.booked(0, 2047)[:3] == [0.5, 0.5, 0]
+    assert port.booked(0, 2047)[:3] == (0.5, 0.5, 0)
     assert speeds(2047, (512, fast)) == [0.5]
 
 
