@@ -86,6 +86,7 @@ class Demand:
         flows: streams of feature maps, of weights and scales, and of the result, in this order.
         maps, weights: numbers of streams of feature maps and of weights and scales.
         ports: of the largest stream of each kind: "ifm", "weights", "scales", "store".
+        weight_room: beats of weights that may be read while the operation waits for the one before.
         latencies: of the reads of feature maps, then of those of weights.
         asked: what the flows ask of each port, see `npu.timing.ports.asked_of`; `booked` the same as arrays.
         works: by kind of block.
@@ -98,6 +99,7 @@ class Demand:
     flows: tuple[Flow, ...]
     maps: int
     weights: int
+    weight_room: float
     ports: Mapping[str, int]
     latencies: tuple[float, ...]
     asked: Mapping[int, Sequence[float]]
@@ -205,6 +207,7 @@ class _Builder:
             flows=flows,
             maps=len(self._reads),
             weights=len(self._weights),
+            weight_room=self._weight_room(),
             ports=self._ports(),
             latencies=tuple(stream.latency for stream in streams[:-1]),
             asked=asked,
@@ -251,6 +254,13 @@ class _Builder:
             return rate
         room = pipeline.buffer_efficiency * pipeline.core_weight_buffer * memories.config.cores
         return Rate(min(rate.beats, room / (latency + pipeline.ext_burst)), rate.slots, False, rate.top)
+
+    def _weight_room(self) -> float:
+        weights = self._plan.op.weights
+        if not self._pipeline.weights_ahead:
+            return math.inf
+        fast = weights is not None and weights.coding is WeightCoding.FWD
+        return self._memories.buffers("fast_weights" if fast else "weights", 1.0)
 
     # --- blocks ---------------------------------------------------------------------------------------------
 

@@ -28,7 +28,8 @@ class Pipeline:
             Vela's configuration [Vela]; U55 64 bytes, the driver's limit.
         feature_map_burst: longest burst of a feature map in beats.
         nhwc_write_burst: beats of a store to an NHWC map, whatever the block [derived, single layers].
-        command_burst: beats fetched at once into the command queue.
+        command_burst: beats fetched at once into the command queue [U85: derived, the published run with one
+            read in flight has no time for shorter ones].
         command_prefetch: such bursts in flight or unread [fit, rnnoise].
         kernel_queue, dma_queue: operations the command processor has issued and that are not finished; a
             further one makes it wait [fit, rnnoise].
@@ -48,6 +49,9 @@ class Pipeline:
         fast_weight_efficiency: the same for weights in the fast format [Vela; confirmed by single layers].
         adapter_pulses: the adapter's PULSE_OFF holds addresses back. True on Corstone-300 [derived, rnnoise
             on U55-256]; the published sweeps on Corstone-320 show no trace of it.
+        weights_ahead: while an operation waits for the one before, its weights are read, as many as their
+            buffer has room for. True on U85 [derived, the published sweep of reads in flight]; the cells of
+            U55 and U65 show no trace of it.
         core_weight_buffer: beats of weights that a U65's core has room for, 0 unlimited [assumed to be those
             of the smallest U85; the cells of U65-256 agree].
     """
@@ -73,6 +77,7 @@ class Pipeline:
     write_efficiency: float = 0.8
     buffer_efficiency: float = 0.9
     fast_weight_efficiency: float = 0.8
+    weights_ahead: bool = False
     core_weight_buffer: int = 0
 
 
@@ -106,11 +111,12 @@ PIPELINES: Mapping[Family, Pipeline] = MappingProxyType(
             ext_burst=8,
             feature_map_burst=16,
             nhwc_write_burst=1,
-            command_burst=4,
+            command_burst=8,
             block_overhead=0,
             adapter_pulses=False,
-            command_prefetch=4,
-            drain=130,
+            command_prefetch=2,
+            drain=190,
+            weights_ahead=True,
         ),
     }
 )

@@ -89,7 +89,7 @@ class KernelRun:
         line, origin, weights = self._line, self._origin, 0.0
         if self._demand.weights:
             weights = max(start, line.weights_fetched)
-            if not self._demand.plan.op.blockdep:
+            if not self._demand.plan.op.blockdep and not line.pipeline.weights_ahead:
                 weights = max(weights, earliest[0])
             weights -= origin
         waits = tuple([time - origin if time > origin else 0.0 for time in earliest])

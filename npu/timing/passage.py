@@ -244,7 +244,7 @@ class _Passage:
         demand, (mac, output, weights, _) = self._demand, self._state
         moved, can_begin, there = weights, 0.0, 0.0
         if demand.weights:
-            latency, moved = demand.latencies[demand.maps], weights + first_cost.weights
+            latency, moved = demand.latencies[demand.maps], self._first_weights(first_cost.weights)
             can_begin, there = weights + latency + self._pipeline.weight_start, moved + latency
         return _Clock(
             fetch=0.0,
@@ -256,6 +256,14 @@ class _Passage:
             windows=deque(maxlen=self._plan.windows_ahead),
             done=deque(maxlen=MAX_BLOCKDEP + 1),
         )
+
+    def _first_weights(self, stream: float) -> float:
+        """When the first block's are all asked for: what there is room for, the rest once it may start."""
+        demand, state = self._demand, self._state
+        beats = sum(demand.works[self._plan.runs[0][0][0]].weights)
+        ahead = stream if beats <= demand.weight_room else stream * demand.weight_room / beats
+        moved = state.weights + ahead
+        return moved if ahead == stream else max(moved, state.earliest[0]) + stream - ahead
 
     def _blocks(self, clock: _Clock, costs: Sequence[_Cost]) -> None:
         """Some blocks: one loop with local variables and without calls, as it is most of the model's time."""

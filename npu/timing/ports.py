@@ -21,6 +21,9 @@ BIN = 256
 """Cycles."""
 _FIRST_BINS = 1 << 14
 _LITTLE = 1e-9
+_FIRST_WORD = 4
+"""Cycles behind the latency at which a read is in flight no more [derived: with one at a time and a latency
+of 250, the FVP takes at most 254 cycles for each 8 beats]."""
 _UNLIMITED = 1e18
 LIMITS = 5
 """Of a port, see `Port.limits`."""
@@ -62,7 +65,9 @@ class Rate:
 def stream_rate(
     timing: PortTiming, *, burst: float, top: float, write: bool, permitted: float, pulses: bool
 ) -> Rate:
-    """Rate of transactions of `burst` beats: as many as may be in flight, each for latency and data.
+    """Rate of transactions of `burst` beats: as many as may be in flight.
+
+    Writes are for latency and data, reads until their first word.
 
     Args:
         permitted: share of the transactions in flight that the adapter permits, or a multiple of it where
@@ -70,7 +75,7 @@ def stream_rate(
         pulses: addresses are held back for PULSE_OFF cycles of a pulse; what is in flight goes on.
     """
     outstanding = (timing.maxw if write else timing.maxr) * permitted
-    hold = (timing.wlatency if write else timing.rlatency) + burst
+    hold = timing.wlatency + burst if write else max(burst, timing.rlatency + _FIRST_WORD)
     duty = 1.0
     if pulses and timing.pulse_off > 1:
         duty = min(1.0, math.ceil(timing.pulse_on / hold) * hold / timing.period)

@@ -38,7 +38,7 @@ from npu.timing.accuracy import ACCURACY
 from npu.timing.counters import TimingCounters, pmu_events
 from npu.timing.demand import demands
 from npu.timing.geometry import spans, windows
-from npu.timing.hardware import PIPELINES
+from npu.timing.hardware import PIPELINES, READ_BUFFERS
 from npu.timing.ports import BIN, Flow, Port, Rate, asked_of, shares, stream_rate
 from npu.timing.profile import EXT, SRAM, PortTiming, UnknownProfile
 
@@ -214,10 +214,14 @@ def test_streams_share_a_port() -> None:
 def test_transactions_in_flight() -> None:
     adapter = PortTiming(maxr=2, rlatency=64, pulse_on=320, pulse_off=80)
     rate = stream_rate(adapter, burst=8, top=1, write=False, permitted=1, pulses=False)
-    assert rate.beats == pytest.approx(2 * 8 / 72)
-    # Five of 72 cycles start while addresses pass, so both slots are busy for 360 of 400 cycles.
+    assert rate.beats == pytest.approx(2 * 8 / 68)  # a read leaves with its first word, a write with its last
+    store = stream_rate(
+        replace(adapter, maxw=2, wlatency=64), burst=8, top=1, write=True, permitted=1, pulses=False
+    )
+    assert store.beats == pytest.approx(2 * 8 / 72)
+    # Five of 68 cycles start while addresses pass, so both slots are busy for 340 of 400 cycles.
     held = stream_rate(adapter, burst=8, top=1, write=False, permitted=1, pulses=True)
-    assert held.beats == pytest.approx(0.9 * 2 * 8 / 72)
+    assert held.beats == pytest.approx(0.85 * 2 * 8 / 68)
     port = Port(adapter, bandwidth=1, adapters=1, permitted=(1, 1), burst=8)
     port.serve(0, 800, rate)
     assert port.serve(0, 800, rate) == pytest.approx(1600 / rate.beats, rel=0.02)
@@ -323,6 +327,27 @@ def test_networks(family: str, limit: float) -> None:
     for name in {name for _, beats in found for name in beats}:
         mean = fvp_cycles.mean_error(beats[name] for _, beats in found if name in beats)
         assert mean <= (3 if name in ("axi0_rd", "sram_rd") else 0.5), name
+
+
+def test_weights_are_read_ahead_as_far_as_there_is_room() -> None:
+    """Beats stay; a full buffer is worth more where reads are slower, and no more than it holds."""
+    setting, config = SETTINGS["u85-512"], npu_config("ethos-u85-512")
+    profile = profile_for(setting.system_config, setting.memory_mode, "mlek")
+    waits = replace(PIPELINES[Family.U85], weights_ahead=False)
+    parsed, gains = compiled("u85-512__rnnoise"), []
+    for reads in (4, 16):
+        few = replace(profile, ext=replace(profile.ext, maxr=reads))
+        ahead, late = (
+            estimate(parsed, config, few, memory_map(setting.memory_mode), pipeline)
+            for pipeline in (PIPELINES[Family.U85], waits)
+        )
+        assert ahead.traffic == late.traffic
+        gains.append(late.total - ahead.total)
+        operations = sum(op.name == "OP_CONV" for op in ahead.ops)
+        beats_per_cycle = reads * 8 / (profile.ext.rlatency + 4)
+        most = READ_BUFFERS[512].weights / beats_per_cycle + profile.ext.rlatency
+        assert 0 < gains[-1] <= operations * most
+    assert gains[0] > gains[1]
 
 
 @needs_figures
