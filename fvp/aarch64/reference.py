@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a Cortex-A program must compute, and how close is enough.
 
-A float program: its graph before lowering, run by torch. XNNPACK, KleidiAI and torch add up products in
-different orders and widths, so outputs differ in their last bits.
+An fp32 program: its graph before lowering, run by torch. XNNPACK, KleidiAI and torch add up products in
+different orders, so outputs differ in their last bits.
+
+An fp16 program: the same graph, summed as the kernels do, see `fp16`; torch sums in fp32, which over tens of
+layers gives other numbers. It is one reference for the kernels for SME and one for the others.
 
 A quantised program: the same .pte by ExecuTorch's XNNPACK on the host. Integer arithmetic has one right
 answer, so outputs must be equal; only float operators, which dynamic quantisation always has, allow a
@@ -14,9 +17,10 @@ is, is told as information and proves nothing.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -33,11 +37,28 @@ them."""
 
 
 def run_reference(program: Path, inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-    """The outputs of the exported program (.pt2) kept by compile.
+    """The outputs of the exported program (.pt2) kept by compile, by torch.
 
     Raises:
         RunFailed: it is gone, or torch cannot run it.
     """
+    return _run(program, inputs, lambda module: module)
+
+
+def run_fp16(program: Path, inputs: Sequence[np.ndarray], *, sme: bool) -> tuple[np.ndarray, ...]:
+    """The outputs of an fp16 program in the arithmetic of the kernels, those for SME where there are any.
+
+    Raises:
+        RunFailed: as `run_reference`.
+    """
+    from fvp.aarch64.fp16 import Fp16Kernels
+
+    return _run(program, inputs, lambda module: Fp16Kernels(module, sme=sme).run)
+
+
+def _run(
+    program: Path, inputs: Sequence[np.ndarray], runner: Callable[[Any], Callable[..., Any]]
+) -> tuple[np.ndarray, ...]:
     import torch
     import torch.ao.quantization.fx._decomposed  # registers the operators of quantised graphs
     from torch.utils._pytree import tree_leaves
@@ -45,9 +66,9 @@ def run_reference(program: Path, inputs: Sequence[np.ndarray]) -> tuple[np.ndarr
     if not program.is_file():
         raise RunFailed("the reference program is gone", where=str(program), hint="compile again")
     try:
-        module = torch.export.load(program).module(check_guards=False)
+        run = runner(torch.export.load(program).module(check_guards=False))
         with torch.no_grad():
-            outputs = module(*(torch.from_numpy(np.array(array)) for array in inputs))
+            outputs = run(*(torch.from_numpy(np.array(array)) for array in inputs))
     except Exception as error:  # torch raises whatever an operator meets
         why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         raise RunFailed("torch cannot run the reference program", where=str(program), why=why) from error
@@ -73,11 +94,23 @@ def check_equal(
 
 
 def check_close(
-    name: str, actual: Sequence[np.ndarray], expected: Sequence[np.ndarray], against: str, dtype: str
+    name: str,
+    actual: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+    against: str,
+    dtype: str,
+    apart: float = 0.0,
 ) -> Check:
-    """Compare outputs pairwise within the tolerance of `dtype`; an unknown type must be equal."""
+    """Compare outputs pairwise within the tolerance of `dtype`; an unknown type must be equal.
+
+    Args:
+        apart: how far the references of both sides differ, where they have one each: allowed as well.
+    """
     tolerance = TOLERANCES.get(dtype, 0.0)
     allowed = f"{tolerance:g} is allowed for {dtype}" if tolerance else "it must be equal"
+    if apart:
+        allowed += f", and the {apart:.2g} by which their references differ"
+        tolerance += apart
     try:
         unequal = unequal_outputs(actual, expected, against)
     except ValueError as error:

@@ -6,6 +6,7 @@ With several numbers of threads, both modes run with each of them.
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ from report.errors import ArmdeployError, OutputMismatch, PlatformTimeout, RunFa
 from report.record import Check, Exit, Metric, RunRecord, Tensor
 
 TORCH = "torch on the program before lowering"
+FP16_SUMS = "the program before lowering, summed in fp16 as the kernels do"
 FLOAT_MODEL = "the model in float"
 _QUANTIZED = ("int8", "int8-dynamic")
 """Types whose reference is another build of XNNPACK."""
@@ -157,50 +159,81 @@ def _run(plan: _Plan, target: CpuTarget, threads: int) -> _Mode:
 def _checks(plan: _Plan, modes: Sequence[_Mode]) -> tuple[Check, ...]:
     evidence = [Check(c.name, "pass", c.detail, "evidence") for c in modes[0].outcome.checks]
     evidence += [kernel_evidence.check(mode.profile) for mode in modes]
-    first, *others = modes
-    comparisons = [_reference_check(plan, first.outcome.outputs)]
-    for other in others:
-        comparisons.append(
-            _output_check(
-                plan,
-                f"{first.profile.title} against {other.profile.title}",
-                first.outcome.outputs,
-                other.outcome.outputs,
-                f"the same program with {other.profile.title}",
-            )
-        )
-    return (*evidence, *comparisons)
+    references = _references(plan, modes)
+    return (*evidence, *_reference_checks(plan, modes, references), *_mode_checks(plan, modes, references))
 
 
-def _reference_check(plan: _Plan, outputs: Sequence[np.ndarray]) -> Check:
-    """Against the reference of the program's type, see `reference`."""
+@dataclass(frozen=True)
+class _Reference:
+    """Expected outputs, and what they are of."""
+
+    outputs: tuple[np.ndarray, ...]
+    origin: str
+
+
+def _references(plan: _Plan, modes: Sequence[_Mode]) -> list[_Reference | None]:
+    """One for each mode, see `reference`; None where no compile report names the program before lowering."""
+    find = functools.cache(lambda sme: _reference(plan, sme=sme))
+    return [find(plan.dtype == "fp16" and _sums_in_fp32(mode)) for mode in modes]
+
+
+def _reference(plan: _Plan, *, sme: bool) -> _Reference | None:
     if plan.dtype in _QUANTIZED:
-        expected = run_on_host(plan.request.pte, plan.arrays)
-        return _output_check(plan, "output", outputs, expected, HOST_XNNPACK)
+        return _Reference(run_on_host(plan.request.pte, plan.arrays), HOST_XNNPACK)
     if plan.report is None or plan.report.reference is None:
-        return Check("output", "not run", "no compile report names the program before lowering")
-    expected = reference.run_reference(plan.report.reference, plan.arrays)
-    return _output_check(plan, "output", outputs, expected, TORCH)
+        return None
+    program = plan.report.reference
+    if plan.dtype == "fp16":
+        return _Reference(reference.run_fp16(program, plan.arrays, sme=sme), FP16_SUMS)
+    return _Reference(reference.run_reference(program, plan.arrays), TORCH)
+
+
+def _sums_in_fp32(mode: _Mode) -> bool:
+    """Whether the mode took KleidiAI's fp16 kernels."""
+    return any(operator.path == "PF16" for operator in mode.profile.operators)
+
+
+def _reference_checks(
+    plan: _Plan, modes: Sequence[_Mode], references: Sequence[_Reference | None]
+) -> Iterator[Check]:
+    for number, (mode, expected) in enumerate(zip(modes, references, strict=True)):
+        name = f"output with {mode.profile.title}" if number else "output"
+        if expected is None:
+            yield Check(name, "not run", "no compile report names the program before lowering")
+        else:
+            yield _output_check(plan, name, mode.outcome.outputs, expected)
+
+
+def _mode_checks(
+    plan: _Plan, modes: Sequence[_Mode], references: Sequence[_Reference | None]
+) -> Iterator[Check]:
+    """The first mode against each other; as far apart as their references are, they may be too."""
+    first, own = modes[0], references[0]
+    for mode, their in zip(modes[1:], references[1:], strict=True):
+        apart = reference.largest_difference(own.outputs, their.outputs) if own and their else 0.0
+        name = f"{first.profile.title} against {mode.profile.title}"
+        other = _Reference(mode.outcome.outputs, f"the same program with {mode.profile.title}")
+        yield _output_check(plan, name, first.outcome.outputs, other, apart)
 
 
 def _output_check(
-    plan: _Plan, name: str, actual: Sequence[np.ndarray], expected: Sequence[np.ndarray], against: str
+    plan: _Plan, name: str, actual: Sequence[np.ndarray], expected: _Reference, apart: float = 0.0
 ) -> Check:
     """By the rule of the program's type: integer arithmetic has one right answer."""
     if plan.dtype in _QUANTIZED:
-        return reference.check_equal(name, actual, expected, against, float_operators(plan.method))
-    return reference.check_close(name, actual, expected, against, plan.dtype)
+        floats = float_operators(plan.method)
+        return reference.check_equal(name, actual, expected.outputs, expected.origin, floats)
+    return reference.check_close(name, actual, expected.outputs, expected.origin, plan.dtype, apart)
 
 
 def _errors(plan: _Plan, outputs: Sequence[np.ndarray]) -> Iterator[Metric]:
-    """How far a quantised program is from its simulation and from the float model: information, no check."""
-    if plan.dtype not in _QUANTIZED or plan.report is None or plan.report.reference is None:
+    """How far a program is from torch, and a quantised one from the float model: information, no check."""
+    program = plan.report.reference if plan.report else None
+    if program is None or plan.dtype not in ("fp16", *_QUANTIZED):
         return
-    simulation = plan.report.reference
-    wanted = (
-        ("simulation_error", TORCH, simulation),
-        ("quantization_error", FLOAT_MODEL, simulation.with_name(FLOAT_PROGRAM)),
-    )
+    wanted = [("simulation_error", TORCH, program)]
+    if plan.dtype in _QUANTIZED:
+        wanted.append(("quantization_error", FLOAT_MODEL, program.with_name(FLOAT_PROGRAM)))
     nature = "simulated" if plan.platform.emulated else "measured"
     for name, against, program in wanted:
         if not program.is_file():
