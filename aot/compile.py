@@ -26,6 +26,7 @@ if __name__ == "__main__":
     ensure(("torch", "executorch", "ethosu", "tosa_serializer", "numpy"))
 
 from aot.cortex_a import compile as cortex_a
+from aot.model_names import check_source
 from aot.options import Dtype, Job, Options, parse_dtype
 from aot.targets import DEFAULT_TARGET, find_targets
 from aot.vela_config import VelaSettings, resolve_settings
@@ -184,6 +185,7 @@ def compile_models(args: argparse.Namespace) -> Iterator[tuple[Path, dict[str, A
     targets = find_targets(args.target or [DEFAULT_TARGET])
     options = _options(args)
     _check_output(args.output, targets, options)
+    check_source(args.model or DEFAULT_MODEL)  # before the imports, which take seconds
     _check_tools()
     settings = [
         resolve_settings(target, args.system_config, args.memory_mode, args.config) for target in targets

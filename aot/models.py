@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import importlib
 import importlib.util
-import pkgutil
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,10 +21,9 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
+from aot.model_names import TORCHVISION, check_source
 from report.errors import EnvironmentError_, UsageError
 from report.preprocess import ImagePreprocessing
-
-_TORCHVISION = "torchvision:"
 
 
 @dataclass(frozen=True)
@@ -50,14 +48,6 @@ class Model:
     preprocessing: ImagePreprocessing | None = None
 
 
-def example_names() -> list[str]:
-    """Names of the bundled examples."""
-    import examples
-
-    names = [module.name for module in pkgutil.iter_modules(examples.__path__)]
-    return sorted(name for name in names if not name.startswith("_"))
-
-
 def load_model(source: str, model_input: str | None) -> Model:
     """Load the model that `source` names; `model_input` is a .pt file that replaces its example inputs.
 
@@ -70,23 +60,11 @@ def load_model(source: str, model_input: str | None) -> Model:
 
 
 def _loader(source: str) -> Callable[[str, tuple[Any, ...] | None], Model]:
-    if source.startswith(_TORCHVISION):
+    if source.startswith(TORCHVISION):
         return _from_torchvision
+    check_source(source)
     loaders = {".py": _from_file, ".pt2": _from_exported, ".pt": _from_pickle, ".pth": _from_pickle}
-    loader = loaders.get(Path(source).suffix)
-    if loader is not None:
-        if not Path(source).is_file():
-            raise UsageError(f"no such file: {source}", where="--model")
-        return loader
-    if source in example_names():
-        return _from_example
-    near = get_close_matches(source, example_names(), n=1)
-    raise UsageError(
-        f"unknown model {source!r}",
-        where="--model",
-        hint=(f"did you mean {near[0]}? " if near else "")
-        + f"bundled: {', '.join(example_names())}; or give FILE.py, FILE.pt2, torchvision:NAME",
-    )
+    return loaders.get(Path(source).suffix, _from_example)
 
 
 def _from_example(name: str, inputs: tuple[Any, ...] | None) -> Model:
@@ -168,7 +146,7 @@ def _from_pickle(source: str, inputs: tuple[Any, ...] | None) -> Model:
 
 
 def _from_torchvision(source: str, inputs: tuple[Any, ...] | None) -> Model:
-    name = source.removeprefix(_TORCHVISION)
+    name = source.removeprefix(TORCHVISION)
     try:
         from torchvision import models
     except ImportError as error:

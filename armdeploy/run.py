@@ -15,6 +15,7 @@ from aot.targets import find_targets
 from fvp.aarch64.options import CpuRun, parse_threads
 from fvp.platforms import AUTO, PLATFORMS
 from fvp.virtual.run import FIRMWARES
+from report import pte
 from report.cortex_a import find_cpu_targets
 from report.errors import ArmdeployError, UsageError
 
@@ -82,7 +83,9 @@ def run(arguments: argparse.Namespace) -> int:
         options.require((), f"--target {arguments.target[0]}")  # before anything is compiled
     if arguments.json and len(_targets(arguments.target or [])) > 1:
         raise UsageError("--json prints one run record", hint="give one target")
-    programs = [arguments.pte] if arguments.pte else (pte for pte, _ in aot_compile.compile_models(arguments))
+    programs = (
+        [arguments.pte] if arguments.pte else (path for path, _ in aot_compile.compile_models(arguments))
+    )
     return max(_run_one(arguments, program) for program in programs)
 
 
@@ -91,6 +94,7 @@ def _targets(names: list[str]) -> Sequence[object]:
 
 
 def _run_one(arguments: argparse.Namespace, program: Path) -> int:
+    pte.load(program)  # refuses what is no program before the imports, which take seconds
     from fvp import inference
     from fvp.aarch64 import study
     from report import run_text

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aot.cortex_a.options import CpuDtype, CpuJob, CpuOptions, LayoutFix, parse_cpu_dtype
+from aot.model_names import check_source
 from report.cortex_a import FLOAT_PROGRAM, CpuTarget
 from report.errors import UsageError
 from report.quiet import quiet
@@ -45,6 +46,7 @@ def compile_models(
     """
     options = _options(args)
     _check_output(args.output, targets)
+    check_source(args.model or default_model)  # before the imports, which take seconds
     warnings.filterwarnings("ignore", category=FutureWarning)
     with quiet():
         import executorch.backends.xnnpack.partition.xnnpack_partitioner  # noqa: F401

@@ -11,7 +11,8 @@ import pytest
 import torch
 from torch import nn
 
-from aot.models import example_names, load_model
+from aot.model_names import example_names
+from aot.models import load_model
 from report.errors import EnvironmentError_, UsageError
 
 MODELS = (

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from aot import compile as aot_compile
-from aot.models import example_names
+from aot.model_names import example_names
 from aot.options import Dtype, parse_dtype
 from fvp import tosa
 from fvp.compare import first_difference
