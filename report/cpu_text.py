@@ -36,7 +36,11 @@ def to_text(
     blocks = ["\n".join(lines), *profile_blocks(profiles)]
     ending = [
         *checks_lines(record.checks),
-        *(line("distance", _error_text(metric)) for metric in record.metrics if metric.name.endswith("_error")),
+        *(
+            line("distance", _error_text(metric))
+            for metric in record.metrics
+            if metric.name.endswith("_error")
+        ),
         *(line("warning", text) for text in record.warnings),
     ]
     return "\n\n".join([*blocks, "\n".join([*ending, verdict(record)])])

@@ -16,7 +16,9 @@ from fvp.aarch64 import fp16_sums
 from fvp.aarch64.fp16_sums import MOST_ELEMENTS, NORMAL, Convolution
 
 _aten = torch.ops.aten
+_CONVOLUTIONS = (_aten.conv2d.default, _aten.conv2d.padding, _aten.conv1d.default)
 _Kernel = Callable[..., np.ndarray | None]
+"""None: torch shall do it."""
 
 
 class Fp16Kernels(Interpreter):
@@ -36,6 +38,8 @@ class Fp16Kernels(Interpreter):
         self._sme = sme
         self._kernels: Mapping[Any, _Kernel] = {
             _aten.conv2d.default: self._convolution,
+            _aten.conv2d.padding: self._convolution_padded,
+            _aten.conv1d.default: self._convolution_of_rows,
             _aten.conv_transpose2d.input: self._transposed,
             _aten.linear.default: self._linear,
             _aten.matmul.default: self._product,
@@ -70,6 +74,40 @@ class Fp16Kernels(Interpreter):
             return None
         shape = Convolution.of(*how)
         return fp16_sums.convolution(image, weights, _bias(bias, len(weights)), shape, sme=self._sme)
+
+    def _convolution_padded(
+        self,
+        image: np.ndarray,
+        weights: np.ndarray,
+        bias: np.ndarray | None = None,
+        stride: Sequence[int] = (1, 1),
+        padding: str = "valid",
+        dilation: Sequence[int] = (1, 1),
+        groups: int = 1,
+    ) -> np.ndarray | None:
+        """``padding="same"``: of an odd amount, the larger part is behind."""
+        amounts = [
+            gap * (length - 1) * (padding == "same")
+            for gap, length in zip(fp16_sums.pair(dilation), weights.shape[2:], strict=True)
+        ]
+        edges = [(amount // 2, amount - amount // 2) for amount in amounts]
+        padded = np.pad(image, ((0, 0), (0, 0), *edges))
+        return self._convolution(padded, weights, bias, stride, (0, 0), dilation, groups)
+
+    def _convolution_of_rows(
+        self,
+        rows: np.ndarray,
+        weights: np.ndarray,
+        bias: np.ndarray | None = None,
+        stride: Sequence[int] = (1,),
+        padding: Sequence[int] = (0,),
+        dilation: Sequence[int] = (1,),
+        groups: int = 1,
+    ) -> np.ndarray | None:
+        """conv1d: XNNPACK sees images that are one place wide."""
+        axes = (*stride, 1), (*padding, 0), (*dilation, 1)
+        out = self._convolution(rows[..., None], weights[..., None], bias, *axes, groups)
+        return None if out is None else out[..., 0]
 
     def _transposed(
         self,
@@ -144,7 +182,7 @@ def _folded(module: GraphModule, convolution: Node, norm: Node) -> tuple[torch.T
 
 def _only_norm(node: Node) -> Node | None:
     """The batch norm that alone reads the convolution `node`, None if `node` is none or others read it."""
-    if node.target is not _aten.conv2d.default or len(node.users) != 1:
+    if node.target not in _CONVOLUTIONS or len(node.users) != 1:
         return None
     (user,) = node.users
     return user if user.target is _aten.batch_norm.default else None

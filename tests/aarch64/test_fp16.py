@@ -32,14 +32,17 @@ MODEL = """
             self.norm = nn.BatchNorm2d(48)
             self.up, self.over = nn.ConvTranspose2d(48, 9, 2, 2), nn.ConvTranspose2d(48, 9, 3, 2, 1, 1)
             self.one = nn.Linear(335, 40)
-            for norm in (self.folded[1], self.deep[2], self.norm):
+            self.same = nn.Conv2d(48, 16, (4, 3), padding="same")
+            self.rows = nn.Sequential(nn.Conv1d(335, 20, 5, stride=2, padding=2), nn.BatchNorm1d(20))
+            for norm in (self.folded[1], self.deep[2], self.norm, self.rows[1]):
                 norm.running_mean.uniform_(-1, 1), norm.running_var.uniform_(0.5, 2)
 
-        def forward(self, image, x, row, left, right):
+        def forward(self, image, x, row, left, right, tall):
             folded = self.folded(x)
             return (
                 self.first(image), self.grouped(x), self.multiplied(x[:, :24]), folded, self.deep(folded),
-                self.norm(self.wide(x)), self.up(x), self.over(x), self.one(row), left @ right, x * 0.3
+                self.norm(self.wide(x)), self.up(x), self.over(x), self.one(row), left @ right, x * 0.3,
+                self.same(x), self.rows(tall)
             )
 
     torch.manual_seed(0)
@@ -47,6 +50,7 @@ MODEL = """
     ModelInputs = (
         torch.randn(1, 3, 9, 11), torch.randn(1, 48, 7, 6), torch.randn(1, 335),
         torch.randn(2, 5, 40), torch.randn(2, 40, 12),
+        torch.randn(1, 335, 12),
     )
 """
 
@@ -66,7 +70,7 @@ def test_sums_are_those_of_the_kernels(tmp_path: Path) -> None:
     assert found.error is None, found.log
     checks = {check.name: check.detail for check in found.record.checks}
     for name in ("output", "output with NEON"):
-        assert checks[name] == f"exact: 11 output(s) bit-equal to {study.FP16_SUMS}"
+        assert checks[name] == f"exact: 13 output(s) bit-equal to {study.FP16_SUMS}"
     (error,) = [metric.value for metric in found.record.metrics if metric.name == "simulation_error"]
     assert error is not None and 1e-4 < error < reference.TOLERANCES["fp16"]  # torch sums otherwise
 
