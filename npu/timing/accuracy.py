@@ -29,8 +29,8 @@ class Accuracy:
 ACCURACY: Mapping[Family, Accuracy] = MappingProxyType(
     {
         Family.U55: Accuracy(1.2, 4.2, 12, "Arm's Corstone-300 FVP"),
-        Family.U65: Accuracy(2.4, 3.2, 6, "Arm's Corstone-300 FVP"),
-        Family.U85: Accuracy(1.9, 5.2, 15, "Arm's Corstone-320 FVP"),
+        Family.U65: Accuracy(1.7, 3.1, 6, "Arm's Corstone-300 FVP"),
+        Family.U85: Accuracy(1.9, 6.3, 15, "Arm's Corstone-320 FVP"),
     }
 )
 """Of docs/validation.md; a test computes them again from the kept streams."""

@@ -16,7 +16,7 @@ from npu.featuremap import FeatureMap
 from npu.isa import Storage, WeightCoding
 from npu.operation import Operation
 from npu.timing.hardware import SCALE_BUFFER_BYTES, Pipeline
-from npu.timing.memories import Memories
+from npu.timing.memories import Memories, whole_bursts
 from npu.timing.plan import Block, KernelPlan, plan_kernel
 from npu.timing.ports import Flow, Rate, asked_of
 from npu.timing.profile import SRAM, MemoryMap, TimingProfile
@@ -252,7 +252,8 @@ class _Builder:
         latency = memories.adapters[port].rlatency
         if not (pipeline.core_weight_buffer and latency):
             return rate
-        room = pipeline.buffer_efficiency * pipeline.core_weight_buffer * memories.config.cores
+        room = whole_bursts(pipeline.buffer_efficiency * pipeline.core_weight_buffer, pipeline.ext_burst)
+        room *= memories.config.cores
         return Rate(min(rate.beats, room / (latency + pipeline.ext_burst)), rate.slots, False, rate.top)
 
     def _weight_room(self) -> float:

@@ -25,6 +25,11 @@ def adapter_port(config: NpuConfig, profile: TimingProfile, pipeline: Pipeline, 
     )
 
 
+def whole_bursts(room: float, burst: float) -> float:
+    """Beats of the bursts that fit into a buffer, at least one: a read is asked for when it has room."""
+    return max(room // burst, 1) * burst
+
+
 def _side_by_side(config: NpuConfig, port: int) -> float:
     """Requests that a stream may have on two SRAM ports at once: U85-2048."""
     return 2.0 if port == SRAM and config.sram_ports > 2 else 1.0
@@ -75,7 +80,8 @@ class Memories:
         )
         if not buffer or write or not timing.rlatency:
             return rate
-        return Rate(min(rate.beats, buffer / (timing.rlatency + burst)), rate.slots, rate.write, rate.top)
+        room = whole_bursts(buffer, burst)
+        return Rate(min(rate.beats, room / (timing.rlatency + burst)), rate.slots, rate.write, rate.top)
 
     @cached_property
     def transfer_rates(self) -> tuple[Rate, Rate]:

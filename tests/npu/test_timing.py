@@ -39,6 +39,7 @@ from npu.timing.counters import TimingCounters, pmu_events
 from npu.timing.demand import demands
 from npu.timing.geometry import spans, windows
 from npu.timing.hardware import PIPELINES, READ_BUFFERS
+from npu.timing.memories import whole_bursts
 from npu.timing.ports import BIN, Flow, Port, Rate, asked_of, shares, stream_rate
 from npu.timing.profile import EXT, SRAM, PortTiming, UnknownProfile
 
@@ -348,6 +349,10 @@ def test_weights_are_read_ahead_as_far_as_there_is_room() -> None:
         most = READ_BUFFERS[512].weights / beats_per_cycle + profile.ext.rlatency
         assert 0 < gains[-1] <= operations * most
     assert gains[0] > gains[1]
+
+
+def test_a_buffer_holds_whole_bursts_and_one_at_least() -> None:
+    assert [whole_bursts(room, 8) for room in (102.4, 96, 95.9, 3)] == [96, 96, 88, 8]
 
 
 @needs_figures
