@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from npu.config import Family, NpuConfig
 from npu.errors import NpuError, StreamError
@@ -43,8 +44,7 @@ class PortTraffic:
         return self.written * self.beat_bytes
 
 
-@dataclass(frozen=True)
-class OpTiming:
+class OpTiming(NamedTuple):
     """Simulated time of one operation or DMA transfer.
 
     Attributes:

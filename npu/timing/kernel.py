@@ -21,7 +21,7 @@ _ROUNDS = 3
 _CLOSE = 0.02
 
 
-@dataclass
+@dataclass(slots=True)
 class Usage:
     """What an operation kept busy, in cycles; beats by (port, write).
 

@@ -9,7 +9,7 @@ of the stream, each as early as its queue, its block dependency, the buffers and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from npu.config import NpuConfig
 from npu.operation import DmaTransfer, Operation
@@ -22,8 +22,7 @@ from npu.timing.profile import MemoryMap, TimingProfile
 _INDEX_BYTES = 4
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """When an operation ran: first request, last response; `plan` is None for a transfer."""
 
     start: float
