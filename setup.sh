@@ -225,7 +225,7 @@ install_fvp() { # one board's FVP into .tools/fvp; its installer asks for the li
     dir=$(mktemp -d)
     curl --fail --silent --show-error --location --output "$dir/$name" "$FVP_ARCHIVE/$folder/$name" ||
         die "cannot fetch $FVP_ARCHIVE/$folder/$name; fetch it by hand and set FVP_ROOT to where it is installed"
-    echo "$md5  $dir/$name" | md5sum --check --quiet >&2 || die "$name is not the file that Arm published"
+    md5sum --check --quiet >&2 <<<"$md5  $dir/$name" || die "$name is not the file that Arm published"
     tar -xzf "$dir/$name" -C "$dir"
     (cd "$dir" && "./FVP_Corstone_SSE-$board.sh" --i-agree-to-the-contained-eula --no-interactive --quiet --force \
         --destination "$place") >&2 || die "the installer of the Corstone-$board FVP failed"
