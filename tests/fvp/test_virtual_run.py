@@ -7,12 +7,12 @@ The programs and what PyTorch answers are made by ``tests/fvp/make_data.py``.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import signal
 import struct
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -21,6 +21,7 @@ import pytest
 
 from fvp.platform import Job
 from fvp.virtual import mlek, tools
+from fvp.virtual.gdb import GdbClient
 from fvp.virtual.process import QemuProcess
 from fvp.virtual.run import FIRMWARES, VirtualCorstone
 from npu.config import CONFIGS, Family
@@ -139,20 +140,27 @@ def test_npu_fault_is_reported_with_its_reason(tmp_path: Path, runner: str) -> N
 @needs_platform
 def test_time_limit_holds_in_a_real_run() -> None:
     start = time.monotonic()
-    with pytest.raises(PlatformTimeout, match=r"no result within 0\.1 s"):
-        VirtualCorstone().run(job("mixed_u85_256", timeout=0.1)[0])
+    with pytest.raises(PlatformTimeout, match=r"no result within 0\.02 s"):
+        VirtualCorstone().run(job("mixed_u85_256", timeout=0.02)[0])
     assert time.monotonic() - start < 5
 
 
 @needs_platform
 def test_emulator_killed_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
-    start = QemuProcess.__init__
+    start, resume, pids = QemuProcess.__init__, GdbClient.resume, []
+    stops = itertools.count()
 
-    def doomed(self, *arguments) -> None:  # type: ignore[no-untyped-def]
+    def noted(self, *arguments) -> None:  # type: ignore[no-untyped-def]
         start(self, *arguments)
-        threading.Timer(0.1, os.kill, (self.pid, signal.SIGKILL)).start()
+        pids.append(self.pid)
 
-    monkeypatch.setattr(QemuProcess, "__init__", doomed)
+    def doomed(self, *arguments, **options):  # type: ignore[no-untyped-def]
+        if next(stops) == 20:
+            os.kill(pids[0], signal.SIGKILL)
+        return resume(self, *arguments, **options)
+
+    monkeypatch.setattr(QemuProcess, "__init__", noted)
+    monkeypatch.setattr(GdbClient, "resume", doomed)
     with pytest.raises(RunFailed, match=r"went away.*SIGKILL"):
         VirtualCorstone().run(job("mixed_u85_256")[0])
 
