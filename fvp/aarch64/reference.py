@@ -99,18 +99,10 @@ def check_close(
     expected: Sequence[np.ndarray],
     against: str,
     dtype: str,
-    apart: float = 0.0,
 ) -> Check:
-    """Compare outputs pairwise within the tolerance of `dtype`; an unknown type must be equal.
-
-    Args:
-        apart: how far the references of both sides differ, where they have one each: allowed as well.
-    """
+    """Compare outputs pairwise within the tolerance of `dtype`; an unknown type must be equal."""
     tolerance = TOLERANCES.get(dtype, 0.0)
     allowed = f"{tolerance:g} is allowed for {dtype}" if tolerance else "it must be equal"
-    if apart:
-        allowed += f", and the {apart:.2g} by which their references differ"
-        tolerance += apart
     try:
         unequal = unequal_outputs(actual, expected, against)
     except ValueError as error:
@@ -125,6 +117,17 @@ def check_close(
     worst = largest_difference(actual, expected)
     return Check(
         name, "pass", f"close to {against}: largest difference {worst:.2g} of the largest value, {allowed}"
+    )
+
+
+def moved(
+    outputs: Sequence[np.ndarray], origin: Sequence[np.ndarray], target: Sequence[np.ndarray]
+) -> tuple[np.ndarray, ...]:
+    """`outputs` with the difference of two references, `target` - `origin`, added: what `target`'s side gives
+    if both sides keep to their references. All float, of equal shapes by pairs."""
+    return tuple(
+        (out.astype(np.float64) + (to.astype(np.float64) - start)).astype(out.dtype)
+        for out, start, to in zip(outputs, origin, target, strict=True)
     )
 
 

@@ -75,6 +75,14 @@ def test_sums_are_those_of_the_kernels(tmp_path: Path) -> None:
     assert error is not None and 1e-4 < error < reference.TOLERANCES["fp16"]  # torch sums otherwise
 
 
+def test_modes_must_differ_as_their_references_do() -> None:
+    sme, neon = (np.array(values, np.float16) for values in ([1.0, 2.0, 4.0], [1.0, 2.5, 4.0]))
+    (same,) = reference.moved([neon], [neon], [sme])
+    assert reference.check_close("x", [sme], [same], "x", "fp16").detail.startswith("exact")
+    (other,) = reference.moved([neon + np.float16(0.5)], [neon], [sme])
+    assert reference.check_close("x", [sme], [other], "x", "fp16").result == "fail"
+
+
 halves = st.floats(-100, 100, width=16)
 
 
