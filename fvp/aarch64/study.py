@@ -219,6 +219,10 @@ def _mode_checks(
         yield _output_check(plan, name, first.outcome.outputs, _Reference(outputs, origin))
 
 
+def _shapes(outputs: Sequence[np.ndarray]) -> list[tuple[int, ...]]:
+    return [array.shape for array in outputs]
+
+
 def _output_check(plan: _Plan, name: str, actual: Sequence[np.ndarray], expected: _Reference) -> Check:
     """By the rule of the program's type: integer arithmetic has one right answer."""
     if plan.dtype in _QUANTIZED:
