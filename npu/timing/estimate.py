@@ -16,8 +16,9 @@ from npu.program import Program, Works
 from npu.state import RegisterState, dma_transfer, operation
 from npu.stream import Command, CommandStream
 from npu.timing.hardware import PIPELINES, Pipeline
+from npu.timing.passage import Usage
 from npu.timing.profile import PORT_NAMES, MemoryMap, TimingProfile
-from npu.timing.timeline import Span, Timeline, Usage
+from npu.timing.timeline import Span, Timeline
 
 LATENCY = "latency"
 _WORD = 4
@@ -48,35 +49,36 @@ class OpTiming(NamedTuple):
     """Simulated time of one operation or DMA transfer.
 
     Attributes:
-        offset, name, mode: of its command, as in `npu.machine.OpRecord`.
+        offset: of its command, as in `npu.machine.OpRecord`.
         start, end: cycles from the start of the job: first request, last response.
         cycles: by how much it moved the end of all operations so far, so that the values add up to the total;
             0 for work hidden behind other work.
-        mac_cycles, output_cycles, decoder_cycles: busy time of MAC array, output stage, weight decoder.
-        macs: multiply-accumulates, as in `npu.machine`.
         bound: what took most of its time: "mac", "weights", "ifm", "output", "store", "scales", "dma" (its
             data were awaited), or "latency" if nothing was busy for half of it.
-        traffic: by name of the port.
         port: name of the one whose stream bounds it, if "ifm", "weights", "store" or "scales" does.
+        name, mode: of its command, as in `npu.machine.OpRecord`.
+        mac_cycles, output_cycles, decoder_cycles: busy time of MAC array, output stage, weight decoder.
+        macs: multiply-accumulates, as in `npu.machine`.
+        traffic: by name of the port.
         bits: of an element of the IFM; 0 for a transfer.
         dependency_cycles: its blocks waited for those of the operation before.
     """
 
     offset: int
-    name: str
-    mode: str
     start: int
     end: int
     cycles: int
+    bound: str
+    port: str
+    name: str
+    mode: str
     mac_cycles: int
     output_cycles: int
     decoder_cycles: int
     macs: int
-    bound: str
     traffic: Mapping[str, PortTraffic]
-    port: str = ""
-    bits: int = 0
-    dependency_cycles: int = 0
+    bits: int
+    dependency_cycles: int
 
     def utilisation(self, config: NpuConfig) -> float:
         """Share of the MACs that `cycles` would have had time for."""
@@ -150,6 +152,7 @@ class _Estimate:
         self._beat = pipeline.beat_bytes
         self._names = PORT_NAMES[config.family]
         self._ops: list[OpTiming] = []
+        self._known: dict[int, _Work] = {}  # by identity of the usage
         self._traffics: dict[tuple[object, ...], Mapping[str, PortTraffic]] = {}
         self._end = 0.0
         self._words = 0
@@ -212,31 +215,37 @@ class _Estimate:
         return tuple(int(self._state.value(name, field)) for name, field in _SHARED_RAM.items())
 
     def _record(self, command: Command, span: Span) -> None:
-        end, plan = max(self._end, span.end), span.plan
-        cycles = round(end) - round(self._end)
-        bound = "dma" if plan is None else _bound(span.usage, end - self._end)
-        port = span.usage.ports.get(bound)
-        mode = command.value("mode") if "mode" in command.spec.field else None
-        self._ops.append(
-            OpTiming(
-                offset=command.offset,
-                name=command.name,
-                mode=getattr(mode, "name", ""),
-                start=round(span.start),
-                end=round(span.end),
-                cycles=cycles,
-                mac_cycles=round(span.usage.mac),
-                output_cycles=round(span.usage.output),
-                decoder_cycles=round(plan.decoder_cycles) if plan else 0,
-                macs=plan.macs if plan else 0,
-                bound=bound,
-                traffic=self._traffic(span.usage),
-                port=self._names[port] if port is not None else "",
-                bits=8 * plan.op.ifm.dtype.itemsize if plan else 0,
-                dependency_cycles=round(span.usage.dependency),
-            )
-        )
+        before, end = self._end, max(self._end, span.end)
+        start, cycles, usage = round(span.start), round(end) - round(before), span.usage
+        known = self._known.get(id(usage))
+        if known is None:
+            known = self._known[id(usage)] = self._work(command, span)
+        bound = "dma" if span.plan is None else _bound(known, span.dma_wait, end - before)
+        port = usage.ports.get(bound)
+        name = "" if port is None else self._names[port]
+        self._ops.append(OpTiming(command.offset, start, round(span.end), cycles, bound, name, *known.timing))
         self._end = end
+
+    def _work(self, command: Command, span: Span) -> _Work:
+        usage, plan = span.usage, span.plan
+        mode = command.value("mode") if "mode" in command.spec.field else None
+        longest, resource = _longest(usage)
+        return _Work(
+            usage,
+            longest,
+            resource,
+            (
+                command.name,
+                getattr(mode, "name", ""),
+                round(usage.mac),
+                round(usage.output),
+                round(plan.decoder_cycles) if plan else 0,
+                plan.macs if plan else 0,
+                self._traffic(usage),
+                8 * plan.op.ifm.dtype.itemsize if plan else 0,
+                round(usage.dependency),
+            ),
+        )
 
     def _traffic(self, usage: Usage) -> Mapping[str, PortTraffic]:
         """By name of the port; the same for operations that move the same."""
@@ -266,18 +275,35 @@ def _words(command: Command) -> int:
     return 2 if command.spec.wide else 1
 
 
-_RESOURCES = ("mac", "weights", "ifm", "output", "store", "scales", "dma")
+class _Work(NamedTuple):
+    """What operations that pass in the same way have in common.
 
-
-def _bound(usage: Usage, cycles: float) -> str:
-    """The resource that was busy longest, if it was for half of the time the operation added.
-
-    Streams that fill a port together are busy equally long: the first of equals.
+    Attributes:
+        longest, resource: how long the one that was busy longest was, and which.
+        timing: from `OpTiming.name` on.
     """
-    busy = (
-        *(usage.mac, usage.weights, usage.ifm, usage.output),
-        *(usage.store, usage.scale_wait, usage.dma_wait),
-    )
+
+    usage: Usage
+    longest: float
+    resource: str
+    timing: tuple[str, str, int, int, int, int, Mapping[str, PortTraffic], int, int]
+
+
+_RESOURCES = ("mac", "weights", "ifm", "output", "store", "scales")
+
+
+def _longest(usage: Usage) -> tuple[float, str]:
+    """Streams that fill a port together are busy equally long: the first of equals."""
+    busy = usage.mac, usage.weights, usage.ifm, usage.output, usage.store, usage.scale_wait
     longest = max(busy)
-    first = next(number for number, time in enumerate(busy) if time >= longest * _EQUAL)
-    return _RESOURCES[first] if longest >= _BUSY_ENOUGH * cycles else LATENCY
+    return longest, next(
+        name for name, time in zip(_RESOURCES, busy, strict=True) if time >= longest * _EQUAL
+    )
+
+
+def _bound(work: _Work, dma_wait: float, cycles: float) -> str:
+    """The resource that was busy longest, if it was for half of the time the operation added."""
+    longest, resource = work.longest, work.resource
+    if dma_wait * _EQUAL > longest:
+        longest, resource = dma_wait, "dma"
+    return resource if longest >= _BUSY_ENOUGH * cycles else LATENCY

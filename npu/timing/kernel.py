@@ -6,12 +6,11 @@ The speeds are settled first, for all of the operation; its blocks then pass at 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from npu.timing.demand import Demand
-from npu.timing.passage import After, Before, on_grid, passage
+from npu.timing.passage import Before, Usage, on_grid, passage
 from npu.timing.ports import shares
 
 if TYPE_CHECKING:
@@ -21,34 +20,8 @@ _ROUNDS = 3
 _CLOSE = 0.02
 
 
-@dataclass(slots=True)
-class Usage:
-    """What an operation kept busy, in cycles; beats by (port, write).
-
-    Attributes:
-        dependency: its blocks waited for those of the operation before.
-        ports: numbers, of the stream of each kind; see `npu.timing.demand.Demand`.
-    """
-
-    mac: float = 0.0
-    output: float = 0.0
-    ifm: float = 0.0
-    weights: float = 0.0
-    store: float = 0.0
-    scale_wait: float = 0.0
-    dma_wait: float = 0.0
-    dependency: float = 0.0
-    ports: Mapping[str, int] = field(default_factory=dict)
-    beats: Mapping[tuple[int, bool], float] = field(default_factory=dict)
-
-
 class KernelRun:
-    """One operation passing through the pipeline of a `Timeline`.
-
-    Attributes:
-        usage: what it kept busy.
-        done: when an operation that depends on it may use each of its last blocks; set by `run`.
-    """
+    """One operation passing through the pipeline of a `Timeline`."""
 
     def __init__(self, timeline: Timeline, demand: Demand, start: float):
         self._line, self._demand = timeline, demand
@@ -57,10 +30,11 @@ class KernelRun:
         earliest = self._dependencies()
         self._begin = max(self._origin, earliest[0])
         self._before = self._state(start, earliest)
-        self.done: list[float] = []
 
-    def run(self) -> None:
+    def run(self) -> tuple[list[float], Usage]:
         """Pass all blocks, from the pipeline's state before the operation to that after it.
+
+        Returns when an operation that depends on it may use each of its last blocks, and what it kept busy.
 
         Streams get what is left of the ports by the others' averages over the operation, which takes as long
         as that makes it: a few rounds until both agree.
@@ -78,12 +52,13 @@ class KernelRun:
                 break
             tried.append((guess, took))
             guess = _next_guess(tried)
-        self.done = [origin + time for time in after.done]
-        self._account(after)
+        done = [origin + time for time in after.done]
+        self._account(done[-1])
         line.fetch_free, line.mac_free = origin + after.fetch, origin + after.mac
         line.output_free = origin + after.output
         if demand.weights:
             line.weights_fetched = origin + after.weights
+        return done, after.usage
 
     def _state(self, start: float, earliest: Sequence[float]) -> Before:
         line, origin, weights = self._line, self._origin, 0.0
@@ -101,26 +76,14 @@ class KernelRun:
         behind = len(done) - 1 - depth
         return [done[number] if number >= 0 else 0.0 for number in range(behind, behind + depth + 1)]
 
-    def _account(self, after: After) -> None:
-        """Book what was moved; busy time and beats of all blocks together."""
+    def _account(self, done: float) -> None:
+        """Book what was moved, all responses there at `done`."""
         demand, totals, ports = self._demand, self._demand.totals, self._line.ports
-        end = max(self._begin, self.done[-1] - demand.response)
+        end = max(self._begin, done - demand.response)
         for port, taken in demand.booked.items():
             ports[port].spread_all(self._begin, end, taken)
         for (port, write), beats in totals.beats.items():
             ports[port].moved[write] += beats
-        ifm, weights, store = after.streams
-        self.usage = Usage(
-            mac=totals.mac,
-            output=totals.output,
-            ifm=ifm,
-            weights=weights,
-            store=store,
-            scale_wait=totals.scale_wait,
-            dependency=after.waited,
-            ports=demand.ports,
-            beats=totals.beats,
-        )
 
 
 def _next_guess(tried: list[tuple[float, float]]) -> float:

@@ -10,8 +10,9 @@ once.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from npu.timing.demand import Demand, Work
@@ -42,14 +43,32 @@ class Before(NamedTuple):
     earliest: tuple[float, ...]
 
 
+class Usage(NamedTuple):
+    """What an operation kept busy, in cycles; beats by (port, write).
+
+    Attributes:
+        dependency: its blocks waited for those of the operation before.
+        ports: numbers, of the stream of each kind; see `npu.timing.demand.Demand`.
+    """
+
+    beats: Mapping[tuple[int, bool], float]
+    mac: float = 0.0
+    output: float = 0.0
+    ifm: float = 0.0
+    weights: float = 0.0
+    store: float = 0.0
+    scale_wait: float = 0.0
+    dependency: float = 0.0
+    ports: Mapping[str, int] = MappingProxyType({})
+
+
 class After(NamedTuple):
     """Pipeline after an operation, in cycles after its input fetch was free.
 
     Attributes:
         fetch, mac, output, weights: when input fetch, MAC array, output stage and weight stream are free.
         done: when an operation that depends on it may use each of the last blocks.
-        waited: for the operation before.
-        streams: cycles that streams of feature maps, of weights, and of the result take.
+        usage: what the operation kept busy.
     """
 
     fetch: float
@@ -57,8 +76,7 @@ class After(NamedTuple):
     output: float
     weights: float
     done: tuple[float, ...]
-    waited: float
-    streams: tuple[float, float, float]
+    usage: Usage
 
 
 def on_grid(time: float) -> float:
@@ -230,14 +248,23 @@ class _Passage:
             on_grid(clock.output),
             on_grid(clock.weights),
             tuple(map(on_grid, clock.done)),
-            clock.waited,
-            self._streams(),
+            self._usage(clock.waited),
         )
 
-    def _streams(self) -> tuple[float, float, float]:
-        demand = self._demand
+    def _usage(self, waited: float) -> Usage:
+        demand, totals = self._demand, self._demand.totals
         busy = [flow.beats / speed for flow, speed in zip(demand.flows, self._speeds, strict=True)]
-        return sum(busy[: demand.maps]), sum(busy[demand.maps : -1]), busy[-1]
+        return Usage(
+            beats=totals.beats,
+            mac=totals.mac,
+            output=totals.output,
+            ifm=sum(busy[: demand.maps]),
+            weights=sum(busy[demand.maps : -1]),
+            store=busy[-1],
+            scale_wait=totals.scale_wait,
+            dependency=waited,
+            ports=demand.ports,
+        )
 
     def _start_clock(self, first_cost: _Cost) -> _Clock:
         """Of the first block's weights: all asked for, work on the first ones can begin, all there."""

@@ -120,16 +120,16 @@ class Port:
         self.limited = [number for number, limit in enumerate(self.limits) if limit < _UNLIMITED]
         self.moved = [0.0, 0.0]
         self._rooms = [limit * BIN for limit in self.limits]
-        self._booked = np.zeros((_FIRST_BINS, LIMITS))
+        self._booked = np.zeros((LIMITS, _FIRST_BINS))
 
     def _bins(self, first: int, last: int) -> np.ndarray:
-        """Bookings by bin and limit."""
-        known = len(self._booked)
+        """Bookings by limit and bin."""
+        known = self._booked.shape[1]
         if last > known:
-            larger = np.zeros((max(last, 4 * known), LIMITS))
-            larger[:known] = self._booked
+            larger = np.zeros((LIMITS, max(last, 4 * known)))
+            larger[:, :known] = self._booked
             self._booked = larger
-        return self._booked[first:last]
+        return self._booked[:, first:last]
 
     def serve(self, start: float, beats: float, rate: Rate) -> float:
         """Book `beats` from `start` on; when the last one has been transferred, latency not included."""
@@ -143,7 +143,7 @@ class Port:
             room = np.full(number, float(rate.beats * BIN))
             room[0] = rate.beats * ((first + 1) * BIN - start)
             for limit in rate.limits:
-                left = self._rooms[limit] - bins[:, limit]
+                left = self._rooms[limit] - bins[limit]
                 left /= rate.costs[limit]
                 np.minimum(room, left, out=room)
             np.maximum(room, 0.0, out=room)
@@ -156,7 +156,7 @@ class Port:
         begin = start if not last else float((first + last) * BIN)
         end = begin + ((first + last + 1) * BIN - begin) * (beats - before) / float(room[last])
         room[last] = beats - before
-        bins[: last + 1] += room[: last + 1, None] * rate.row
+        bins[:, : last + 1] += rate.row[:, None] * room[: last + 1]
         return end
 
     def spread(self, start: float, end: float, beats: float, rate: Rate) -> None:
@@ -168,12 +168,12 @@ class Port:
         """Book what is taken of each limit evenly over a time."""
         first, last = int(start // BIN), int(end // BIN) + 1
         bins = self._bins(first, last)
-        bins += taken / (last - first)
+        bins += (taken / (last - first))[:, None]
 
     def left(self, time: float, rate: Rate) -> float:
         """Beats a cycle for a reader that comes in between: what is left, at least half its rate."""
         number = int(time // BIN)
-        booked = self._bins(number, number + 1)[0].tolist()
+        booked = self._bins(number, number + 1)[:, 0].tolist()
         left = [(self.limits[k] - booked[k] / BIN) / rate.costs[k] for k in rate.limits]
         return max(rate.beats / 2, min(rate.beats, *left))
 
@@ -181,7 +181,9 @@ class Port:
         """What is booked in a time, a cycle, by limit."""
         first, last = int(start // BIN), int(end // BIN) + 1
         cycles = BIN * (last - first)
-        return tuple([total / cycles for total in np.add.reduce(self._booked[first:last]).tolist()])
+        return tuple(
+            [total / cycles for total in np.add.reduce(self._booked[:, first:last], axis=1).tolist()]
+        )
 
 
 # --- streams side by side -----------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from npu.config import NpuConfig
 from npu.operation import DmaTransfer, Operation
 from npu.timing.demand import demands
 from npu.timing.hardware import Pipeline
-from npu.timing.kernel import KernelRun, Usage
+from npu.timing.kernel import KernelRun
+from npu.timing.passage import Usage
 from npu.timing.plan import KernelPlan
 from npu.timing.profile import MemoryMap, TimingProfile
 
@@ -23,12 +24,20 @@ _INDEX_BYTES = 4
 
 
 class Span(NamedTuple):
-    """When an operation ran: first request, last response; `plan` is None for a transfer."""
+    """When an operation ran.
+
+    Attributes:
+        start, end: first request, last response.
+        usage: what it kept busy.
+        plan: None for a transfer.
+        dma_wait: cycles that the command processor waited for transfers before it.
+    """
 
     start: float
     end: float
     usage: Usage
-    plan: KernelPlan | None
+    plan: KernelPlan | None = None
+    dma_wait: float = 0.0
 
 
 class Timeline:
@@ -144,7 +153,7 @@ class Timeline:
             end = max(end, stored + self._adapters[port].wlatency)
             moved[port, True] = beats
         self._transfers.append(end)
-        return Span(start, end, Usage(beats=moved), None)
+        return Span(start, end, Usage(moved))
 
     def _read_indices(self, dma: DmaTransfer, start: float, moved: dict[tuple[int, bool], float]) -> float:
         """A gather or scatter reads an int32 index for each row first."""
@@ -172,13 +181,12 @@ class Timeline:
             free = max(self.fetch_free, self.output_free)
             self.reconfiguring += max(0.0, free - max(self.fetch_free, start))
             self.fetch_free = free
-        run = KernelRun(self, demand, start)
-        run.run()
-        run.usage.dma_wait, self._waited_for_dma = self._waited_for_dma, 0.0
-        self.done_before = run.done
+        done, usage = KernelRun(self, demand, start).run()
+        dma_wait, self._waited_for_dma = self._waited_for_dma, 0.0
+        self.done_before = done
         self._shared_ram = shared_ram
-        self._kernels.append(run.done[-1])
-        return Span(start, run.done[-1], run.usage, demand.plan)
+        self._kernels.append(done[-1])
+        return Span(start, done[-1], usage, demand.plan, dma_wait)
 
 
 def _but(ends: Sequence[float], unfinished: int) -> float:
