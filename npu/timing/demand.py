@@ -6,10 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
 
 from npu.config import Family, NpuConfig
 from npu.featuremap import FeatureMap
@@ -18,8 +16,9 @@ from npu.operation import Operation
 from npu.timing.hardware import SCALE_BUFFER_BYTES, Pipeline
 from npu.timing.memories import Memories, whole_bursts
 from npu.timing.plan import Block, KernelPlan, plan_kernel
-from npu.timing.ports import Flow, Rate, asked_of
+from npu.timing.ports import Rate
 from npu.timing.profile import SRAM, MemoryMap, TimingProfile
+from npu.timing.streams import Flow, Streams
 
 if TYPE_CHECKING:
     from npu.timing.passage import After
@@ -83,37 +82,28 @@ class Demand:
 
     Attributes:
         response: cycles from the last beat of a store until an operation that depends on it may use it.
-        flows: streams of feature maps, of weights and scales, and of the result, in this order.
+        streams: of feature maps, of weights and scales, and of the result, in this order.
         maps, weights: numbers of streams of feature maps and of weights and scales.
         ports: of the largest stream of each kind: "ifm", "weights", "scales", "store".
         weight_room: beats of weights that may be read while the operation waits for the one before.
         latencies: of the reads of feature maps, then of those of weights.
-        asked: what the flows ask of each port, see `npu.timing.ports.asked_of`; `booked` the same as arrays.
         works: by kind of block.
         least: cycles if no stream disturbs another.
-        passages, shares: what `npu.timing.passage` and `npu.timing.ports.shares` have worked out for it.
+        passages: what `npu.timing.passage` has worked out for it.
     """
 
     plan: KernelPlan
     response: float
-    flows: tuple[Flow, ...]
+    streams: Streams
     maps: int
     weights: int
     weight_room: float
     ports: Mapping[str, int]
     latencies: tuple[float, ...]
-    asked: Mapping[int, Sequence[float]]
-    booked: Mapping[int, np.ndarray]
     works: tuple[Work, ...]
     totals: Totals
     least: float
     passages: dict[tuple[object, ...], After] = field(default_factory=dict)
-    shares: dict[tuple[object, ...], tuple[float, ...]] = field(default_factory=dict)
-
-    @cached_property
-    def alone(self) -> tuple[float, ...]:
-        """Speeds of the flows if nothing else runs."""
-        return tuple(flow.rate.beats for flow in self.flows)
 
 
 class Demands:
@@ -198,23 +188,20 @@ class _Builder:
         self._store = _Stream(port, rate, 0.0, [block.store for block in self._blocks])
 
     def demand(self) -> Demand:
-        streams = [*self._reads, *self._weights, self._store]
-        flows = tuple(Flow(stream.port, self._total(stream.beats), stream.rate) for stream in streams)
-        asked = asked_of(flows)
+        every = [*self._reads, *self._weights, self._store]
+        streams = Streams([Flow(each.port, self._total(each.beats), each.rate) for each in every])
         return Demand(
             plan=self._plan,
             response=self._response,
-            flows=flows,
+            streams=streams,
             maps=len(self._reads),
             weights=len(self._weights),
             weight_room=self._weight_room(),
             ports=self._ports(),
-            latencies=tuple(stream.latency for stream in streams[:-1]),
-            asked=asked,
-            booked={port: np.array(taken) for port, taken in asked.items()},
+            latencies=tuple(each.latency for each in every[:-1]),
             works=tuple(self._work(kind) for kind in range(len(self._blocks))),
-            totals=self._totals(flows),
-            least=self._least(flows),
+            totals=self._totals(streams.flows),
+            least=self._least(streams.least),
         )
 
     # --- streams of requests --------------------------------------------------------------------------------
@@ -322,13 +309,13 @@ class _Builder:
             beats=beats,
         )
 
-    def _least(self, flows: Sequence[Flow]) -> float:
+    def _least(self, alone: Sequence[float]) -> float:
         """Stages overlap but for the first and the last block."""
         overhead = self._pipeline.block_overhead
         stages = [
             self._total([block.mac + overhead for block in self._blocks]),
             self._total([block.output + overhead for block in self._blocks]),
-            *(flow.least for flow in flows),
+            *alone,
         ]
         longest = max(stages)
         latency = max([0.0, *(stream.latency for stream in (*self._reads, *self._weights))])

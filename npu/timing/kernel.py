@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from npu.timing.demand import Demand
 from npu.timing.passage import Before, Usage, on_grid, passage
-from npu.timing.ports import shares
 
 if TYPE_CHECKING:
     from npu.timing.timeline import Timeline
@@ -44,11 +43,11 @@ class KernelRun:
         tried: list[tuple[float, float]] = []
         for _ in range(_ROUNDS):
             former = speeds
-            speeds = shares(line.ports, demand.flows, demand.asked, self._begin, guess, demand.shares)
+            speeds = demand.streams.shares(line.ports, self._begin, guess)
             if speeds != former:
                 after = passage(demand, line.pipeline, speeds, self._before)
             took = origin + after.done[-1] - self._begin
-            if speeds == demand.alone or abs(took - guess) < _CLOSE * took:
+            if speeds == demand.streams.alone or abs(took - guess) < _CLOSE * took:
                 break
             tried.append((guess, took))
             guess = _next_guess(tried)
@@ -80,7 +79,7 @@ class KernelRun:
         """Book what was moved, all responses there at `done`."""
         demand, totals, ports = self._demand, self._demand.totals, self._line.ports
         end = max(self._begin, done - demand.response)
-        for port, taken in demand.booked.items():
+        for port, taken in demand.streams.taken.items():
             ports[port].spread_all(self._begin, end, taken)
         for (port, write), beats in totals.beats.items():
             ports[port].moved[write] += beats

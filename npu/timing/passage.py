@@ -85,7 +85,7 @@ def on_grid(time: float) -> float:
 
 
 def passage(demand: Demand, pipeline: Pipeline, speeds: tuple[float, ...], state: Before) -> After:
-    """All blocks, streams going at `speeds` (beats a cycle, in the order of `Demand.flows`)."""
+    """All blocks, streams going at `speeds` (beats a cycle, in the order of `Demand.streams`)."""
     key = speeds, state
     known = demand.passages.get(key)
     if known is None:
@@ -211,7 +211,7 @@ class _Passage:
         """By kind of block; and of the first one, whose reads nothing delays yet."""
         demand, speeds = self._demand, self._speeds
         exposed = self._exposed(speeds)
-        alone = [*demand.alone[: demand.maps], *speeds[demand.maps :]]
+        alone = [*demand.streams.alone[: demand.maps], *speeds[demand.maps :]]
         first = demand.works[self._plan.runs[0][0][0]]
         return (
             [self._cost(work, speeds, exposed) for work in demand.works],
@@ -220,7 +220,7 @@ class _Passage:
 
     def _exposed(self, speeds: Sequence[float]) -> list[float]:
         demand = self._demand
-        flows = zip(demand.flows[: demand.maps], demand.latencies, speeds, strict=False)
+        flows = zip(demand.streams.flows[: demand.maps], demand.latencies, speeds, strict=False)
         return [_exposed(flow.rate, latency, speed) for flow, latency, speed in flows]
 
     # --- the blocks -----------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ class _Passage:
 
     def _usage(self, waited: float) -> Usage:
         demand, totals = self._demand, self._demand.totals
-        busy = [flow.beats / speed for flow, speed in zip(demand.flows, self._speeds, strict=True)]
+        busy = [flow.beats / speed for flow, speed in zip(demand.streams.flows, self._speeds, strict=True)]
         return Usage(
             beats=totals.beats,
             mac=totals.mac,

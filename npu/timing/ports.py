@@ -9,7 +9,6 @@ overlap.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -184,97 +183,3 @@ class Port:
         return tuple(
             [total / cycles for total in np.add.reduce(self._booked[:, first:last], axis=1).tolist()]
         )
-
-
-# --- streams side by side -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Flow:
-    """All that an operation asks of a port (its number) in one stream: beats at a rate of its own."""
-
-    port: int
-    beats: float
-    rate: Rate
-
-    @cached_property
-    def least(self) -> float:
-        """Cycles it takes at its own rate."""
-        return self.beats / self.rate.beats
-
-
-_ROUNDS = 4
-_KEPT = 32
-"""Results kept for flows that are alike."""
-
-
-def asked_of(flows: Sequence[Flow]) -> dict[int, list[float]]:
-    """What flows take of each of the limits of a port, by its number."""
-    asked = {flow.port: [0.0] * LIMITS for flow in flows}
-    for flow in flows:
-        for limit in flow.rate.limits:
-            asked[flow.port][limit] += flow.beats * flow.rate.costs[limit]
-    return asked
-
-
-def shares(
-    ports: Sequence[Port],
-    flows: Sequence[Flow],
-    asked: Mapping[int, Sequence[float]],
-    start: float,
-    least: float,
-    known: dict[tuple[object, ...], tuple[float, ...]],
-) -> tuple[float, ...]:
-    """Beats a cycle that each of the flows of an operation gets while all of them last.
-
-    A flow gets its own rate, or what the average of all others leaves of the port.
-
-    Args:
-        asked: see `asked_of`.
-        least: cycles that the operation takes whatever the memory does.
-        known: what was found for these flows, by duration and what the others take.
-    """
-    duration = max([least, *[flow.least for flow in flows]])
-    for _ in range(_ROUNDS):
-        taken = {port: ports[port].booked(start, start + duration) for port in asked}
-        key = duration, *taken.values()
-        found = known.get(key)
-        if found is not None:
-            return found
-        longer = max([_shortest(ports[port], asked[port], taken[port], duration) for port in asked])
-        settled = longer < duration * 1.001
-        duration = max(duration, longer)
-        if settled:
-            break
-    left = {
-        port: [
-            limit - use - ask / duration
-            for limit, use, ask in zip(ports[port].limits, taken[port], wanted, strict=True)
-        ]
-        for port, wanted in asked.items()
-    }
-    speeds = tuple([_share(flow, left[flow.port], duration) for flow in flows])
-    if settled:
-        if len(known) >= _KEPT:
-            known.clear()
-        known[key] = speeds
-    return speeds
-
-
-def _shortest(port: Port, asked: Sequence[float], taken: Sequence[float], duration: float) -> float:
-    """Cycles after which the port has moved all that is asked of it in `duration`."""
-    return max([(asked[k] + taken[k] * duration) / port.limits[k] for k in port.limited])
-
-
-def _share(flow: Flow, left: Sequence[float], duration: float) -> float:
-    """Beats a cycle of one of the flows; `left` by them, all together, of the limits of its port."""
-    beats, rate = flow.beats, flow.rate
-    speed = rate.beats
-    if not beats:
-        return speed
-    average, costs = beats / duration, rate.costs
-    for limit in rate.limits:
-        most = left[limit] / costs[limit] + average
-        if most < speed:
-            speed = min(speed, max(average, most))
-    return speed

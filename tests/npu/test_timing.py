@@ -40,8 +40,9 @@ from npu.timing.demand import demands
 from npu.timing.geometry import spans, windows
 from npu.timing.hardware import PIPELINES, READ_BUFFERS
 from npu.timing.memories import whole_bursts
-from npu.timing.ports import BIN, Flow, Port, Rate, asked_of, shares, stream_rate
+from npu.timing.ports import BIN, Port, Rate, stream_rate
 from npu.timing.profile import EXT, SRAM, PortTiming, UnknownProfile
+from npu.timing.streams import Flow, Streams
 
 STREAMS = Path(__file__).parents[1] / "data" / "timing" / "streams.npz"
 """Driver payloads of `validation.fvp_cycles`, compiled by Vela 5.0.0; keys "NPU__MODEL"."""
@@ -130,9 +131,7 @@ def test_what_is_kept_is_what_is_worked_out(name: str, monkeypatch: pytest.Monke
     found = timing(name)
     assert timing(name) == found
     monkeypatch.setattr(kernel, "passage", lambda *state: passage._Passage(*state).run())
-    monkeypatch.setattr(
-        kernel, "shares", lambda ports, flows, asked, t, n, _: shares(ports, flows, asked, t, n, {})
-    )
+    monkeypatch.setattr(Streams, "_known", property(lambda _: {}, lambda *_: None), raising=False)
     assert timing(name) == found
 
 
@@ -201,7 +200,7 @@ def test_streams_share_a_port() -> None:
 
     def speeds(least: float, *flows: tuple[int, Rate]) -> list[float]:
         asking = [Flow(0, beats, rate) for beats, rate in flows]
-        return list(shares([port], asking, asked_of(asking), 0, least, {}))
+        return list(Streams(asking).shares([port], 0, least))
 
     assert speeds(0, (1000, fast)) == [1]
     assert speeds(4000, (1000, fast), (500, fast)) == [0.875, 0.75]
