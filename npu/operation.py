@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,8 +16,7 @@ from npu.scaling import Scale
 from npu.stream import Command
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(NamedTuple):
     """Window of a convolution or pool; `height` and `width` are the dilated extent."""
 
     height: int = 1
@@ -33,8 +33,7 @@ class Kernel:
         return (self.height - 1) // self.dilation_y + 1, (self.width - 1) // self.dilation_x + 1
 
 
-@dataclass(frozen=True)
-class Padding:
+class Padding(NamedTuple):
     """Rows and columns outside the IFM that the window reaches, in upscaled units."""
 
     top: int = 0
@@ -124,8 +123,8 @@ class Operation:
     ifm2: FeatureMap | None = None
     ifm2_first: bool = False
     operand_scales: tuple[Scale, Scale] = (Scale(), Scale())
-    kernel: Kernel = Kernel()
-    padding: Padding = Padding()
+    kernel: Kernel = field(default_factory=Kernel)
+    padding: Padding = field(default_factory=Padding)
     upscale: isa.Upscale = isa.Upscale.NONE
     weights: WeightSource | None = None
     resize: tuple[ResizeAxis, ResizeAxis] | None = None

@@ -139,15 +139,15 @@ def _likeness(op: Operation, beat: int) -> tuple[object, ...]:
     weights = op.weights
     streams = weights and (
         *(weights.region, weights.scale_region, weights.coding),
-        *(tuple(length for _, length in group) for group in (weights.streams, weights.scale_streams)),
+        *[tuple([length for _, length in group]) for group in (weights.streams, weights.scale_streams)],
     )
     command, activation = op.command, op.activation
     return (
-        *(command.name, command.operand, op.family, op.ofm_shape, op.ofm_block, op.blockdep),
+        *(command.opcode, command.operand, op.ofm_shape, op.ofm_block, op.blockdep),
         *(op.transpose, op.reverse, op.accumulator.bits, op.accumulator.microblock),
         *(activation.function, activation.clip, op.kernel, op.padding, op.upscale, op.resize, streams),
-        tuple(bool(scale.shift) for scale in op.operand_scales),
-        tuple(_map_likeness(fm, beat) for fm in (op.ifm, op.ifm2, op.ofm)),
+        *[bool(scale.shift) for scale in op.operand_scales],
+        *[_map_likeness(fm, beat) for fm in (op.ifm, op.ifm2, op.ofm)],
     )
 
 

@@ -195,19 +195,20 @@ class _Estimate:
             self._operate(command, work)
         except NpuError as error:
             raise error.located(opcode=command.name, offset=command.offset) from None
-        return command.name == "OP_STOP"
+        return command.spec.name == "OP_STOP"
 
     def _operate(self, command: Command, work: Operation | DmaTransfer | None) -> None:
-        if command.name == "OP_KERNEL_WAIT":
-            self._line.wait_for_kernels(command.value("n"))
-        elif command.name == "OP_DMA_WAIT":
-            self._line.wait_for_transfers(command.value("k"))
-        elif command.name == "OP_DMA_START":
+        name = command.spec.name
+        if name == "OP_DMA_START":
             transfer = work if isinstance(work, DmaTransfer) else dma_transfer(self._state, command)
             self._record(command, self._line.transfer(transfer))
-        elif command.name in EXECUTE:
+        elif name in EXECUTE:
             op = work if isinstance(work, Operation) else operation(self._state, command)
             self._record(command, self._line.kernel(op, self._shared_ram))
+        elif name == "OP_KERNEL_WAIT":
+            self._line.wait_for_kernels(command.value("n"))
+        elif name == "OP_DMA_WAIT":
+            self._line.wait_for_transfers(command.value("k"))
 
     def _read_shared_ram(self) -> tuple[int, ...]:
         if self._config.family is Family.U85:
