@@ -76,9 +76,9 @@ class Totals:
     beats: Mapping[tuple[int, bool], float]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Demand:
-    """An operation at one memory timing.
+    """An operation at one memory timing; what is alike is the same object.
 
     Attributes:
         response: cycles from the last beat of a store until an operation that depends on it may use it.

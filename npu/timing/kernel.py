@@ -36,10 +36,10 @@ class KernelRun:
         Returns when an operation that depends on it may use each of its last blocks, and what it kept busy.
 
         Streams get what is left of the ports by the others' averages over the operation, which takes as long
-        as that makes it: a few rounds until both agree.
+        as that makes it: a few rounds until both agree, from what the last one of its kind took.
         """
         line, demand, origin = self._line, self._demand, self._origin
-        guess, speeds = demand.least, tuple[float, ...]()
+        guess, speeds = line.took.get(demand, demand.least), tuple[float, ...]()
         tried: list[tuple[float, float]] = []
         for _ in range(_ROUNDS):
             former = speeds
@@ -51,6 +51,7 @@ class KernelRun:
                 break
             tried.append((guess, took))
             guess = _next_guess(tried)
+        line.took[demand] = took
         done = [origin + time for time in after.done]
         self._account(done[-1])
         line.fetch_free, line.mac_free = origin + after.fetch, origin + after.mac

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from npu.config import NpuConfig
 from npu.operation import DmaTransfer, Operation
-from npu.timing.demand import demands
+from npu.timing.demand import Demand, demands
 from npu.timing.hardware import Pipeline
 from npu.timing.kernel import KernelRun
 from npu.timing.passage import Usage
@@ -49,6 +49,7 @@ class Timeline:
         pipeline: depths and delays.
 
     Attributes:
+        took: cycles of the last operation of each kind.
         reconfiguring: cycles in which operations waited for the accumulators because the layout of the shared
             RAM changes.
     """
@@ -75,6 +76,7 @@ class Timeline:
         self.done_before: Sequence[float] = ()
         self._shared_ram: tuple[int, ...] = ()
         self.reconfiguring = 0.0
+        self.took: dict[Demand, float] = {}
 
     # --- command processor ----------------------------------------------------------------------------------
 
