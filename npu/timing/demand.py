@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -177,6 +178,7 @@ class _Builder:
     def __init__(self, memories: Memories, plan: KernelPlan):
         self._memories, self._plan, self._pipeline = memories, plan, memories.pipeline
         self._blocks = [block for block, _ in plan.kinds]
+        self._numbers = [number for _, number in plan.kinds]
         self._reads = list(self._read_streams())
         self._weights = list(self._weight_streams())
         self._scale_waits = list(map(self._scale_wait, self._blocks))
@@ -294,7 +296,7 @@ class _Builder:
 
     def _total(self, values: Sequence[float]) -> float:
         """Of all blocks, from those of each kind."""
-        return sum(value * number for value, (_, number) in zip(values, self._plan.kinds, strict=True))
+        return sum(map(operator.mul, values, self._numbers))
 
     def _totals(self, flows: Sequence[Flow]) -> Totals:
         waits = zip(self._scale_waits, self._blocks, strict=True)
@@ -319,5 +321,4 @@ class _Builder:
         ]
         longest = max(stages)
         latency = max([0.0, *(stream.latency for stream in (*self._reads, *self._weights))])
-        number = sum(number for _, number in self._plan.kinds)
-        return longest + (sum(stages) - longest) / number + latency + self._response
+        return longest + (sum(stages) - longest) / sum(self._numbers) + latency + self._response

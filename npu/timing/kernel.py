@@ -15,8 +15,10 @@ from npu.timing.passage import Before, Usage, on_grid, passage
 if TYPE_CHECKING:
     from npu.timing.timeline import Timeline
 
-_ROUNDS = 3
+_ROUNDS = 6
 _CLOSE = 0.02
+_STEEP = 0.5
+"""Slope from which on a line does not tell where guess and result meet."""
 
 
 class KernelRun:
@@ -87,11 +89,11 @@ class KernelRun:
 
 
 def _next_guess(tried: list[tuple[float, float]]) -> float:
-    """Where the line through the last two (guess, result) says that both are equal; at first, half-way."""
+    """Where the line through the last two (guess, result) says that both are equal; at first, the result."""
     guess, took = tried[-1]
     if len(tried) > 1:
         other, result = tried[-2]
         slope = (took - result) / (guess - other) if guess != other else 0.0
-        if slope < 0:
+        if slope < _STEEP:
             return (took - slope * guess) / (1 - slope)
-    return (guess + took) / 2
+    return took

@@ -102,13 +102,14 @@ class IfmWindows:
         """Beats of one pass over the window of a block."""
         if not on_port(self._op.ifm):
             return 0
-        return sum(self._window(rows[row], columns[column]) for rows, columns in self._parts)
+        return sum([self._window(rows[row], columns[column]) for rows, columns in self._parts])
 
     def row_key(self, row: int) -> tuple[Span, ...]:
         """Rows of blocks of the same key have windows of the same beats, column by column."""
         ifm = self._op.ifm
         moves = ifm.layout is not Layout.NHCWB16 and ifm.stride_y % self._beat
-        return tuple((rows[row][0] if moves else 0, rows[row][1]) for rows, _ in (self._whole, *self._parts))
+        parts = self._whole, *self._parts
+        return tuple([rows[row] if moves else (0, rows[row][1]) for rows, _ in parts])
 
     def _window(self, rows: Span, columns: Span) -> int:
         if self._op.ifm.layout is Layout.NHCWB16:
