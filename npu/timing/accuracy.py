@@ -28,8 +28,8 @@ class Accuracy:
 
 ACCURACY: Mapping[Family, Accuracy] = MappingProxyType(
     {
-        Family.U55: Accuracy(1.2, 4.2, 12, "Arm's Corstone-300 FVP"),
-        Family.U65: Accuracy(1.7, 3.1, 6, "Arm's Corstone-300 FVP"),
+        Family.U55: Accuracy(1.2, 4.0, 12, "Arm's Corstone-300 FVP"),
+        Family.U65: Accuracy(1.8, 3.2, 6, "Arm's Corstone-300 FVP"),
         Family.U85: Accuracy(1.9, 6.3, 15, "Arm's Corstone-320 FVP"),
     }
 )
