@@ -80,6 +80,11 @@ class Check:
     detail: str = ""
 
 
+def printed(log: str, name: str, text: str) -> Check:
+    """`text` is in what the platform printed."""
+    return Check(name, text in log, f"{text!r} {'printed' if text in log else 'not printed'}")
+
+
 def require(checks: Sequence[Check], where: str) -> None:
     """Raise RunFailed for the first check that did not hold."""
     for check in checks:

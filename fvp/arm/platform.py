@@ -15,10 +15,10 @@ import numpy as np
 from fvp.arm import log as fvp_log
 from fvp.arm import programs
 from fvp.arm.programs import Program
-from fvp.platform import Capabilities, Check, Job, Outcome, Platform, require
+from fvp.platform import Capabilities, Check, Job, Outcome, Platform, printed, require
 from fvp.virtual import runner_build
 from fvp.virtual.boards import BOARDS
-from fvp.virtual.firmware import Workload, first_error, no_errors, printed
+from fvp.virtual.firmware import Workload, first_error, no_errors
 from fvp.virtual.process import ending, run_briefly
 from fvp.virtual.runner import RunnerFirmware
 from fvp.workload import restored, workload

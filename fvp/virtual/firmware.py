@@ -126,8 +126,3 @@ def npu_used(jobs: Sequence[NpuJob], calls: int) -> Check:
     """The NPU ran something if the program has something for it."""
     detail = f"{len(jobs)} executed, {calls} delegate calls in the program"
     return Check("npu jobs", bool(jobs) or not calls, detail)
-
-
-def printed(log: str, name: str, text: str) -> Check:
-    """The firmware printed `text`."""
-    return Check(name, text in log, f"{text!r} {'printed' if text in log else 'not printed'}")

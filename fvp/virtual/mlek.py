@@ -17,14 +17,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from fvp.platform import Check
+from fvp.platform import Check, printed
 from fvp.virtual import tools
 from fvp.virtual.boards import MIB, Board
 from fvp.virtual.cpu import Registers
 from fvp.virtual.devices.console import Console
 from fvp.virtual.devices.npu import NpuJob
 from fvp.virtual.elf import Image, prepare
-from fvp.virtual.firmware import Firmware, Workload, no_errors, npu_used, printed
+from fvp.virtual.firmware import Firmware, Workload, no_errors, npu_used
 from fvp.virtual.gdb import LR, PC
 from fvp.virtual.machine import Ending, Hook, Served
 from fvp.virtual.process import GuestMemory

@@ -10,12 +10,12 @@ import re
 import sys
 from collections.abc import Sequence
 
-from fvp.platform import Check
+from fvp.platform import Check, printed
 from fvp.virtual import runner_build
 from fvp.virtual.boards import Board
 from fvp.virtual.devices.npu import NpuJob
 from fvp.virtual.elf import prepare
-from fvp.virtual.firmware import Firmware, Workload, no_errors, npu_used, printed
+from fvp.virtual.firmware import Firmware, Workload, no_errors, npu_used
 from fvp.virtual.machine import Ending, Reason
 from fvp.virtual.process import GuestMemory
 from fvp.virtual.semihosting import Settings

@@ -42,6 +42,11 @@ def first() -> study.Study:
 def test_sme2_and_neon_run_their_own_kernels_and_agree(first: study.Study) -> None:
     assert first.error is None, first.log
     assert {check.result for check in first.record.checks} == {"pass"}
+    details = {check.name: check.detail for check in first.record.checks}
+    assert details["end marker"] == "'Program complete, exiting.' printed"
+    assert details["run id"].endswith("ended with exit status 0' printed")
+    assert details["output files"] == "[3136] bytes, [3136] expected"
+    assert details["profile files"] == "written"
     sme2, neon = first.profiles
     assert [operator.path for operator in sme2.operators if operator.category == "convolution"] == [
         "PF16"
