@@ -4,27 +4,19 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from aot import artefact
+from aot import artefact, npu_profile
 from aot import compile as aot_compile
-from aot.targets import FAMILIES, find_targets
+from aot.targets import find_targets
 from aot.vela_config import resolve_settings
 from aot.vela_file import SUFFIXES, compile_file
-from npu import timing
-from npu.config import NpuConfig, from_config_word
-from npu.errors import NpuError
-from npu.stream import CommandStream, parse
-from npu.timing.accuracy import ACCURACY
-from report import cpu_study, describe, pmu_trace, profile_text, vela_debug
+from report import cpu_study, pmu_trace, profile_text, vela_debug
 from report.errors import UsageError
-
-_CLOCK_MHZ = 1000.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--timing-adapter", metavar="PROFILE", help="memory timing (default: ExecuTorch's for the system)"
     )
     group.add_argument(
-        "--clock", type=float, default=_CLOCK_MHZ, metavar="MHZ", help="NPU clock for times (1000)"
+        "--clock",
+        type=float,
+        default=npu_profile.CLOCK_HZ / 1e6,
+        metavar="MHZ",
+        help="NPU clock for times (1000)",
     )
     group.add_argument(
         "--timing-only",
@@ -79,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json and len(files) > 1:
         raise UsageError("--json prints one profile", hint="give one target")
     for file in files:
-        document = _document(file, arguments)
+        document = npu_profile.profile(file, _wanted(arguments))
         if trace is not None:
             document = pmu_trace.apply(document, trace, arguments.pmu_trace)
         _write_perfetto(arguments.perfetto, profile_text.to_perfetto(document))
@@ -121,99 +117,7 @@ def _open(arguments: argparse.Namespace, folder: Path) -> artefact.Artefact:
     return artefact.Artefact(path, path.read_bytes(), None, None, None, (network,))
 
 
-def _document(file: artefact.Artefact, arguments: argparse.Namespace) -> dict[str, Any]:
-    """The profile as data.
-
-    Raises:
-        UsageError: no Ethos-U network in the file, or no timing for its system.
-    """
-    if not file.networks:
-        raise UsageError("no Ethos-U network to profile", where=str(file.path), hint="compile it for one")
-    try:
-        streams = [parse(network.vela.cmd_data) for network in file.networks]
-        config = from_config_word(streams[0].config_word)
-        system, mode = _system(file, arguments, config)
-        memory = timing.memory_map(mode)
-        name = arguments.timing_adapter
-        profile = timing.timing_profile(name) if name else timing.profile_for(system, mode)
-        pairs = zip(file.networks, streams, strict=True)
-        networks = [_network(n, s, timing.estimate(s, config, profile, memory)) for n, s in pairs]
-    except NpuError as error:
-        raise UsageError("cannot profile", where=str(file.path), why=str(error)) from error
-    return {
-        "file": str(file.path),
-        "target": config.name,
-        "system_config": system,
-        "memory_mode": mode,
-        "timing_adapter": profile.name,
-        "clock_hz": arguments.clock * 1e6,
-        "nature": "simulated",
-        "accuracy": str(ACCURACY[config.family]),
-        "networks": networks,
-    }
-
-
-def _system(file: artefact.Artefact, arguments: argparse.Namespace, config: NpuConfig) -> tuple[str, str]:
-    """System configuration and memory mode: as asked for, as compiled, or the family's."""
-    data = file.report.data if file.report else {}
-    family = FAMILIES[config.family]
-    system = arguments.system_config or data.get("system_config") or family.system_config
-    return system, arguments.memory_mode or data.get("memory_mode") or family.memory_mode
-
-
-def _network(network: artefact.Network, stream: CommandStream, found: timing.Timing) -> dict[str, Any]:
-    document = {
-        "id": network.number,
-        **network_document(found),
-        "stream": {"first_command": stream.base_offset},
-    }
-    return (
-        document
-        if network.queue is None
-        else describe.attach_origins(document, network.queue, network.origins)
+def _wanted(arguments: argparse.Namespace) -> npu_profile.Wanted:
+    return npu_profile.Wanted(
+        arguments.system_config, arguments.memory_mode, arguments.timing_adapter, arguments.clock * 1e6
     )
-
-
-def network_document(found: timing.Timing) -> dict[str, Any]:
-    """What the profile says of one network."""
-    return {
-        "cycles": found.total,
-        "macs": found.macs,
-        "utilisation": found.macs / (found.total * found.config.macs) if found.total else 0.0,
-        "mac_cycles": found.mac_cycles,
-        "decoder_cycles": found.decoder_cycles,
-        "output_cycles": found.output_cycles,
-        "ports": [{"port": name, **_traffic(port)} for name, port in found.traffic.items()],
-        "roofline": dataclasses.asdict(timing.roofline(found)),
-        "operations": [_operation(number, op, found) for number, op in enumerate(found.ops)],
-    }
-
-
-def _operation(number: int, op: timing.OpTiming, found: timing.Timing) -> dict[str, Any]:
-    return {
-        "id": number,
-        "offset": op.offset,
-        "name": op.name.removeprefix("OP_"),
-        "mode": op.mode if op.mode != "NONE" else "",
-        "cycles": op.cycles,
-        "share": op.cycles / found.total if found.total else 0.0,
-        "start": op.start,
-        "end": op.end,
-        "mac_cycles": op.mac_cycles,
-        "output_cycles": op.output_cycles,
-        "decoder_cycles": op.decoder_cycles,
-        "macs": op.macs,
-        "utilisation": op.utilisation(found.config),
-        "bound": op.bound,
-        "port": op.port,
-        "traffic": {name: _traffic(port) for name, port in op.traffic.items()},
-    }
-
-
-def _traffic(port: timing.PortTraffic) -> dict[str, int]:
-    return {
-        "beats_read": port.read,
-        "beats_written": port.written,
-        "bytes_read": port.bytes_read,
-        "bytes_written": port.bytes_written,
-    }

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from aot.npu_profile import network_document
 from aot.targets import FAMILIES
 from armdeploy.main import main
-from armdeploy.profile import network_document
 from npu import stream, timing
 from npu.config import npu_config
 from npu.timing import roofline
