@@ -17,11 +17,11 @@ from fvp.platforms import AUTO, PLATFORMS
 from fvp.virtual.run import FIRMWARES
 from report import pte
 from report.cortex_a import find_cpu_targets
-from report.errors import ArmdeployError, UsageError
+from report.errors import UsageError
 
 if TYPE_CHECKING:
-    from fvp.inference import Request
-    from report.record import RunRecord
+    from fvp.aarch64.study import Study
+    from fvp.inference import Request, Result
 
 _TIMEOUT = 60.0
 _COUNTING_TIMEOUT = 600.0
@@ -34,6 +34,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pte", type=Path, metavar="FILE", help="run this .pte or .bpte in place of compiling"
     )
     aot_compile.add_compile_options(parser)
+    add_run_arguments(parser)
+    group = parser.add_argument_group("result")
+    group.add_argument(
+        "--labels", type=Path, metavar="FILE", help="class names, one a line (default: the model's)"
+    )
+    group.add_argument("--top", type=int, default=5, metavar="N", help="how many classes to print (5)")
+    group.add_argument("--json", action="store_true", help="print the run record, one JSON document")
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that say how to run a program, shared with ``compare``."""
     group = parser.add_argument_group("run")
     group.add_argument(
         "--input",
@@ -51,16 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--timeout", type=float, metavar="SECONDS", help="limit for the platform (60; a Cortex-A 600)"
     )
-    _add_cpu_arguments(parser.add_argument_group("run on a Cortex-A"))
-    group.add_argument(
-        "--labels", type=Path, metavar="FILE", help="class names, one a line (default: the model's)"
-    )
-    group.add_argument("--top", type=int, default=5, metavar="N", help="how many classes to print (5)")
     group.add_argument("-v", "--verbose", action="store_true", help="the platform's console on stderr")
     group.add_argument(
         "-o", "--output", type=Path, default=Path("out"), metavar="DIR", help="folder for all files (out)"
     )
-    group.add_argument("--json", action="store_true", help="print the run record, one JSON document")
+    _add_cpu_arguments(parser.add_argument_group("run on a Cortex-A"))
 
 
 def _add_cpu_arguments(group: argparse._ArgumentGroup) -> None:
@@ -74,8 +80,8 @@ def _add_cpu_arguments(group: argparse._ArgumentGroup) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compile when no .pte is given, run each target, print; the exit code is the worst run's."""
-    if (arguments.timeout is not None and arguments.timeout <= 0) or arguments.top < 1:
-        raise UsageError("--timeout and --top must be positive")
+    if arguments.top < 1:
+        raise UsageError("--top must be positive")
     if arguments.pte is not None and arguments.model is not None:
         raise UsageError("--pte and --model exclude each other")
     options = _cpu_options(arguments)
@@ -93,42 +99,49 @@ def _targets(names: list[str]) -> Sequence[object]:
     return find_cpu_targets(names) or find_targets(names)
 
 
+def infer(arguments: argparse.Namespace, program: Path) -> Result | Study:
+    """Run one program on the platform that the options name, or that suits it.
+
+    Raises:
+        UsageError, EnvironmentError_: nothing was run.
+    """
+    from fvp import inference
+    from fvp.aarch64 import study
+
+    request, options = _request(arguments, program), _cpu_options(arguments)
+    if study.is_for_cortex_a(program, request.target):
+        if arguments.timeout is None:
+            request = dataclasses.replace(request, timeout=_COUNTING_TIMEOUT)
+        return study.infer(request, options)
+    options.require((), f"--target {request.target or 'ethos-u'}")
+    return inference.infer(request)
+
+
 def _run_one(arguments: argparse.Namespace, program: Path) -> int:
     pte.load(program)  # refuses what is no program before the imports, which take seconds
     from fvp import inference
-    from fvp.aarch64 import study
     from report import run_text
 
-    request, options = _request(arguments, program), _cpu_options(arguments)
     labels = run_text.read_labels(arguments.labels or inference.labels_of(program))
-    if study.is_for_cortex_a(program, request.target):
-        return _run_cortex_a(arguments, request, options, labels)
-    options.require((), f"--target {request.target or 'ethos-u'}")
-    result = inference.infer(request)
-    text = (
-        result.record.to_json()
-        if arguments.json
-        else run_text.to_text(result.record, result.outputs, labels, arguments.top)
-    )
-    return _finish(text, result.record, result.error)
+    done = infer(arguments, program)
+    print(done.record.to_json() if arguments.json else _text(done, labels, arguments.top))
+    if done.error is not None:
+        print(f"armdeploy run: error: {done.error.one_line()}", file=sys.stderr)
+    return done.record.exit.code
 
 
-def _run_cortex_a(arguments: argparse.Namespace, request: Request, options: CpuRun, labels: list[str]) -> int:
-    from fvp.aarch64 import study
-    from report import cpu_text
+def _text(done: Result | Study, labels: list[str], top: int) -> str:
+    from fvp.aarch64.study import Study
+    from report import cpu_text, run_text
 
-    if arguments.timeout is None:
-        request = dataclasses.replace(request, timeout=_COUNTING_TIMEOUT)
-    result = study.infer(request, options)
-    text = (
-        result.record.to_json()
-        if arguments.json
-        else cpu_text.to_text(result.record, result.profiles, result.outputs, labels, arguments.top)
-    )
-    return _finish(text, result.record, result.error)
+    if isinstance(done, Study):
+        return cpu_text.to_text(done.record, done.profiles, done.outputs, labels, top)
+    return run_text.to_text(done.record, done.outputs, labels, top)
 
 
 def _cpu_options(arguments: argparse.Namespace) -> CpuRun:
+    if arguments.timeout is not None and arguments.timeout <= 0:
+        raise UsageError("--timeout must be positive")
     counts = {"--warmup": (arguments.warmup, 0), "--repetitions": (arguments.repetitions, 1)}
     for option, (given, least) in counts.items():
         if given is not None and given < least:
@@ -141,13 +154,6 @@ def _cpu_options(arguments: argparse.Namespace) -> CpuRun:
         host=arguments.host,
         pinned=arguments.pinned,
     )
-
-
-def _finish(text: str, record: RunRecord, error: ArmdeployError | None) -> int:
-    print(text)
-    if error is not None:
-        print(f"armdeploy run: error: {error.one_line()}", file=sys.stderr)
-    return record.exit.code
 
 
 def _request(arguments: argparse.Namespace, program: Path) -> Request:

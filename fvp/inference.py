@@ -258,13 +258,28 @@ def _result(
             *_compiled(plan, "warnings", []),
         ),
         provenance={
-            "pte": {"path": str(plan.request.pte), "sha256": sha256_of(plan.request.pte.read_bytes())},
+            **compiled_provenance(plan.request.pte, plan.report),
             "input_source": plan.input_source,
             "host_seconds": {**seconds, "npu_model": outcome.npu_seconds if outcome else None},
-            "tools": _compiled(plan, "tools", {}),
         },
     )
     return Result(record, outputs, outcome.log if outcome is not None else error.log if error else "", error)
+
+
+def compiled_provenance(program: Path, report: CompileReport | None) -> dict[str, Any]:
+    """What was run and what its compile report says: model, type, versions, operators outside delegates.
+
+    Without a report the type is "unknown", and the model and those operators are None.
+    """
+    data = report.data if report is not None else {}
+    content = program.read_bytes()
+    return {
+        "pte": {"path": str(program), "sha256": sha256_of(content), "size": len(content)},
+        "model_sha256": data.get("model_sha256"),
+        "dtype": data["quantization"]["dtype"] if report is not None else "unknown",
+        "cpu_operators": data.get("cpu_ops"),
+        "tools": data.get("tools", {}),
+    }
 
 
 def status_of(error: ArmdeployError | None) -> str:

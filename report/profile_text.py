@@ -134,11 +134,11 @@ def _used(operations: Sequence[Mapping[str, Any]], port: str, roof: Mapping[str,
 
 def _where(operation: Mapping[str, Any]) -> str:
     """An operation for the sentence: what, where in the model, which of its streams, how much."""
-    parts = operation["name"], _place(operation), _STREAMS.get(operation["bound"])
+    parts = operation["name"], place(operation), _STREAMS.get(operation["bound"])
     return f"{operation['id']} ({', '.join(filter(None, parts))}: {operation['share']:.0%})"
 
 
-def _place(operation: Mapping[str, Any]) -> str:
+def place(operation: Mapping[str, Any]) -> str:
     """Module and line of the model, as far as they are known."""
     return " ".join(filter(None, (operation.get("module_path"), operation.get("py_line"))))
 
@@ -157,7 +157,7 @@ def _row(operation: Mapping[str, Any]) -> dict[str, Any]:
         "bytes read": sum(t["bytes_read"] for t in traffic),
         "written": sum(t["bytes_written"] for t in traffic),
         "TOSA": operation.get("tosa_operator") or "",
-        "model": _place(operation),
+        "model": place(operation),
     }
 
 

@@ -20,7 +20,15 @@ from fvp.aarch64 import reference
 from fvp.aarch64.host_xnnpack import HOST_XNNPACK, float_operators, run_on_host
 from fvp.aarch64.options import CpuRun
 from fvp.aarch64.platform import NO_LATENCY, CortexAPlatform, OverAdb, OverSsh
-from fvp.inference import Request, choose_inputs, op_record, sha256_of, status_of, write_outputs
+from fvp.inference import (
+    Request,
+    choose_inputs,
+    compiled_provenance,
+    op_record,
+    sha256_of,
+    status_of,
+    write_outputs,
+)
 from fvp.platform import Job, Outcome
 from fvp.platforms import AUTO, choose
 from report import compile_report, kernel_evidence, pte, xnnpack
@@ -288,11 +296,9 @@ def _study(
         profile={profile.key: profile.to_json() for profile in profiles},
         warnings=(*([plan.warning] if plan.warning else []), *_compiled(plan, "warnings", [])),
         provenance={
-            "pte": {"path": str(plan.request.pte), "sha256": sha256_of(plan.request.pte.read_bytes())},
-            "dtype": plan.dtype,
+            **compiled_provenance(plan.request.pte, plan.report),
             "input_source": plan.input_source,
             "host_seconds": dict(seconds),
-            "tools": _compiled(plan, "tools", {}),
         },
     )
     return Study(record, outputs, modes[0].outcome.log if modes else log, error, profiles)

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``armdeploy compare``: one model on several targets, or run records of any."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from aot import artefact, npu_profile
+from aot import compile as aot_compile
+from aot.targets import DEFAULT_TARGET, find_targets
+from armdeploy import run as run_verb
+from report import comparison, comparison_html, comparison_text
+from report.comparison import Run
+from report.cortex_a import find_cpu_targets, is_cortex_a
+from report.errors import ArmdeployError, UsageError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's options: records, or those of compile and run with several targets."""
+    parser.add_argument(
+        "records",
+        type=Path,
+        nargs="*",
+        metavar="RECORD",
+        help="what run --json or compare has written; none: compile and run --model on each --target",
+    )
+    aot_compile.add_compile_options(parser)
+    run_verb.add_run_arguments(parser)
+    group = parser.add_argument_group("compare")
+    group.add_argument(
+        "--clock",
+        action="append",
+        default=[],
+        metavar="MHZ",
+        help="of the NPU, or TARGET=MHZ, repeatable: its cycles as time too",
+    )
+    group.add_argument("--html", type=Path, metavar="FILE", help="also write one page with charts")
+    group.add_argument("--json", action="store_true", help="print the comparison, one JSON document")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare; the exit code is that of the worst run."""
+    clocks = comparison.parse_clocks(arguments.clock)
+    if arguments.records and (arguments.model is not None or arguments.target):
+        raise UsageError("records and --model or --target exclude each other")
+    found = (
+        [each for path in arguments.records for each in comparison.read(path)]
+        if arguments.records
+        else list(_made(arguments))
+    )
+    runs = comparison.distinct(found)
+    document = comparison.document(runs, clocks, _profiles(runs))
+    if arguments.html is not None:
+        _write(arguments.html, comparison_html.to_html(document))
+    print(json.dumps(document, indent=2) if arguments.json else comparison_text.to_text(document))
+    return max(each.exit_code for each in runs)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError("cannot write", where=str(path), why=str(error.strerror)) from error
+    print(f"wrote {path}", file=sys.stderr)
+
+
+# --- one model on several targets ---------------------------------------------------------------------------
+
+
+def _made(arguments: argparse.Namespace) -> Iterator[Run]:
+    """Compile and run for each target; what fails is told and does not keep the others from running.
+
+    NPUs come first, since each kind has a compiler of its own.
+    """
+    names = [part.strip() for word in arguments.target or [DEFAULT_TARGET] for part in word.split(",")]
+    kinds = (
+        [target.name for target in find_targets([name for name in names if name and not is_cortex_a(name)])],
+        [target.name for target in find_cpu_targets([name for name in names if is_cortex_a(name)])],
+    )
+    for targets in kinds:
+        for target, outcome in _compiled(arguments, targets):
+            yield from _run(arguments, target, outcome)
+
+
+def _compiled(
+    arguments: argparse.Namespace, targets: Sequence[str]
+) -> Iterator[tuple[str, Path | ArmdeployError]]:
+    """A program, or why there is none, for each target of one kind."""
+    remaining = list(targets)
+    while remaining:
+        try:
+            of_these = argparse.Namespace(**{**vars(arguments), "target": list(remaining), "pte": None})
+            for program, _ in aot_compile.compile_models(of_these):
+                yield remaining.pop(0), program
+        except UsageError:
+            raise
+        except ArmdeployError as error:
+            yield remaining.pop(0), error
+
+
+def _run(arguments: argparse.Namespace, target: str, outcome: Path | ArmdeployError) -> Iterator[Run]:
+    model = arguments.model or aot_compile.DEFAULT_MODEL
+    if isinstance(outcome, Path):
+        try:
+            print(f"running on {target}", file=sys.stderr)
+            record = run_verb.infer(argparse.Namespace(**{**vars(arguments), "pte": None}), outcome).record
+        except UsageError:
+            raise
+        except ArmdeployError as error:
+            outcome = error
+        else:
+            path = outcome.with_name(f"{outcome.stem}.record.json")
+            _write(path, record.to_json() + "\n")
+            yield from comparison.read(path)
+            return
+    yield comparison.failure(Path(model).stem, target, arguments.dtype, outcome)
+
+
+def _profiles(runs: Sequence[Run]) -> dict[int, Mapping[str, Any]]:
+    """NPU profiles of the runs whose programs are still there, and which the model times as the run was."""
+    found: dict[int, Mapping[str, Any]] = {}
+    for number, each in enumerate(runs, 1):
+        if each.macs is None or each.failed or not Path(each.pte).is_file():
+            continue
+        file = artefact.read(Path(each.pte))
+        if each.pte_sha256 != hashlib.sha256(file.data).hexdigest() or not file.networks:
+            continue
+        document = npu_profile.profile(file, npu_profile.Wanted())
+        cycles = sum(network["cycles"] for network in document["networks"])
+        if any(metric.name == "npu_active" and metric.value == cycles for metric in each.metrics):
+            found[number] = document
+    return found

@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs side by side, from their records: what each costs, and which costs may be compared.
+
+A record gives one run, that of a Cortex-A one for each mode. Costs are compared only if they are of the same
+counter, unit and nature (`report.record.NATURES`) and of the same model: cycles of an NPU, instructions of a
+CPU and milliseconds have no common unit. A run that failed has no costs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from report import published
+from report.cpu_profile import CpuProfile, from_json
+from report.errors import ArmdeployError, UsageError
+from report.record import SCHEMA_VERSION, Metric, tool_version
+
+COMPARISON_VERSION = 1
+
+COUNTERS: Mapping[str, str] = {
+    "latency": "latency of one inference",
+    "npu_active": "cycles in which the NPU is active",
+    "instructions": "instructions of one inference",
+    "vela_cycles_total": "cycles as Vela estimates them",
+}
+"""What runs are compared by, in words; everything else that they count is kept beside it."""
+
+_CLOCKED = frozenset({"npu_active", "vela_cycles_total"})
+"""Counters in cycles of the NPU, which a clock turns into time."""
+
+_ON_THE_HEAP = "XNNPACK allocates while it runs"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run, or one mode of it.
+
+    Attributes:
+        target: as `armdeploy` spells it, with the number of threads where that is not one.
+        dtype, system, where: of the program; system configuration and memory mode; the platform.
+        output: "exact" or "close" to its reference, or why the run failed.
+        exit_code: of the run; its numbers do not count if it failed.
+        program_bytes, ram_bytes: of the .pte; of the planned memory and the NPU's scratch. None is unknown.
+        cpu_operators: those outside delegates with their reasons, None where no compile report tells.
+        metrics: every number that it has; `profile` the operators of a CPU.
+        source: the file that it was read from.
+    """
+
+    model: str
+    model_sha256: str | None
+    target: str
+    dtype: str
+    system: str
+    where: str
+    output: str
+    exit_code: int
+    program_bytes: int | None
+    ram_bytes: int | None
+    cpu_operators: Sequence[Mapping[str, Any]] | None
+    metrics: tuple[Metric, ...]
+    profile: CpuProfile | None = None
+    macs: int | None = None
+    pte: str = ""
+    pte_sha256: str = ""
+    tools: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    source: str = ""
+
+    @property
+    def failed(self) -> bool:
+        return self.exit_code != 0
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """Runs for which it is equal are of one model."""
+        return self.model, self.model_sha256
+
+
+# --- reading ------------------------------------------------------------------------------------------------
+
+
+def read(path: Path) -> list[Run]:
+    """The runs in the record at `path`, which ``armdeploy run --json`` has printed.
+
+    Raises:
+        UsageError: it cannot be read, or is no run record of this version.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError("cannot read the record", where=str(path), why=str(error)) from error
+    version = data.get("schema_version") if isinstance(data, dict) else None
+    if version != SCHEMA_VERSION:
+        why = f"schema version {version}, this tool reads {SCHEMA_VERSION}"
+        raise UsageError("no run record", where=str(path), why=why, hint="make one with armdeploy run --json")
+    try:
+        return runs_of(data, str(path))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        why = f"{type(error).__name__}: {error}"
+        raise UsageError("damaged run record", where=str(path), why=why) from error
+
+
+def runs_of(record: Mapping[str, Any], source: str) -> list[Run]:
+    """The runs in a record.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is none.
+    """
+    profiles = {key: from_json(profile) for key, profile in record["profile"].items()}
+    metrics = [Metric(**metric) for metric in record["metrics"]]
+    if not profiles:
+        return [
+            _run(record, source, record["target"]["npu"] or record["target"]["cpu"], tuple(metrics), None)
+        ]
+    runs = []
+    for key, profile in profiles.items():
+        threads = f" x{profile.threads}" if profile.threads > 1 else ""
+        own = tuple(_of_mode(metrics, key))
+        runs.append(_run(record, source, profile.target.name + threads, own, profile))
+    return runs
+
+
+def _of_mode(metrics: Sequence[Metric], key: str) -> Iterator[Metric]:
+    """Those whose names end with the mode's, without that ending."""
+    for metric in metrics:
+        if metric.name.endswith(f"_{key}"):
+            yield Metric(**{**asdict(metric), "name": metric.name.removesuffix(f"_{key}")})
+
+
+def _run(
+    record: Mapping[str, Any],
+    source: str,
+    target: str,
+    metrics: tuple[Metric, ...],
+    profile: CpuProfile | None,
+) -> Run:
+    of, made = record["target"], record["provenance"]
+    return Run(
+        model=of["model"],
+        model_sha256=made.get("model_sha256"),
+        target=target,
+        dtype=made.get("dtype", "unknown"),
+        system=", ".join(filter(None, (of["system_config"], of["memory_mode"]))),
+        where=_where(record["platform"]),
+        output=record["exit"]["reason"] or _output(record["checks"]),
+        exit_code=record["exit"]["code"],
+        program_bytes=made["pte"].get("size"),
+        ram_bytes=_ram(record["memory"]),
+        cpu_operators=made.get("cpu_operators"),
+        metrics=metrics,
+        profile=profile,
+        macs=of["macs"],
+        pte=made["pte"]["path"],
+        pte_sha256=made["pte"]["sha256"],
+        tools=made["tools"],
+        warnings=tuple(record["warnings"]),
+        source=source,
+    )
+
+
+def _where(platform: Mapping[str, str]) -> str:
+    named = (platform["kind"], *(platform[key] for key in ("board", "device", "runner") if platform.get(key)))
+    return ", ".join(named)
+
+
+def _output(checks: Sequence[Mapping[str, str]]) -> str:
+    """As `report.run_text.verdict` says it."""
+    passed = [c["detail"] for c in checks if c["kind"] == "comparison" and c["result"] == "pass"]
+    return "exact" if all(detail.startswith("exact") for detail in passed) else "close"
+
+
+def _ram(memory: Mapping[str, Any]) -> int | None:
+    if "scratch_peak_bytes" not in memory:
+        return None
+    return int(memory["planned_peak_bytes"] + memory["scratch_peak_bytes"])
+
+
+def distinct(runs: Sequence[Run]) -> list[Run]:
+    """Without runs that tell the same again, as NEON's do in the records of two targets."""
+    found = {(r.target, r.dtype, r.pte_sha256, r.where, r.output, r.metrics): r for r in reversed(runs)}
+    return list(found.values())[::-1]
+
+
+def failure(model: str, target: str, dtype: str, error: ArmdeployError) -> Run:
+    """A run that could not be made at all."""
+    reason = error.one_line()
+    return Run(model, None, target, dtype, "", "", reason, error.exit_code, None, None, None, ())
+
+
+# --- comparing ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """NPU clocks in MHz by target; "" is that of all others, missing is unknown."""
+
+    mhz: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, target: str) -> float | None:
+        return self.mhz.get(target, self.mhz.get(""))
+
+
+def parse_clocks(words: Sequence[str]) -> Clocks:
+    """From words ``MHZ`` and ``TARGET=MHZ``.
+
+    Raises:
+        UsageError: a word is none of these, or no positive number.
+    """
+    found: dict[str, float] = {}
+    for word in words:
+        target, _, number = word.rpartition("=")
+        try:
+            found[target] = float(number)
+        except ValueError:
+            found[target] = 0.0
+        if not 0 < found[target] < float("inf"):
+            raise UsageError(f"{word!r} is no clock", where="--clock", hint="give MHZ or TARGET=MHZ")
+    return Clocks(found)
+
+
+def document(
+    runs: Sequence[Run], clocks: Clocks, profiles: Mapping[int, Mapping[str, Any]] | None = None
+) -> dict[str, Any]:
+    """The comparison as data, one JSON document.
+
+    Args:
+        profiles: NPU profiles (`aot.npu_profile`) by number of the run.
+    """
+    npu = profiles or {}
+    return {
+        "comparison_version": COMPARISON_VERSION,
+        "tool": f"armdeploy {tool_version()}",
+        "runs": [_row(number, run, npu.get(number)) for number, run in enumerate(runs, 1)],
+        "comparisons": [asdict(group) for group in _groups(runs, clocks)],
+        "remarks": list(_remarks(runs)),
+        "published": published.read() if any(run.profile for run in runs) else [],
+    }
+
+
+def _row(number: int, run: Run, npu: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {
+        "run": number,
+        "model": run.model,
+        "model_sha256": run.model_sha256,
+        "target": run.target,
+        "dtype": run.dtype,
+        "system": run.system,
+        "where": run.where,
+        "output": run.output,
+        "failed": run.failed,
+        "program_bytes": run.program_bytes,
+        "ram_bytes": run.ram_bytes,
+        "ram_note": _ON_THE_HEAP if run.ram_bytes is None and run.profile else "",
+        "cpu_operators": run.cpu_operators,
+        "metrics": [asdict(metric) for metric in run.metrics],
+        "categories": _categories(run.profile) if run.profile and not run.failed else None,
+        "npu": npu,
+        "tools": dict(run.tools),
+        "warnings": list(run.warnings),
+        "source": run.source,
+    }
+
+
+def _categories(profile: CpuProfile) -> dict[str, Any]:
+    largest = sorted(profile.operators, key=lambda operator: -operator.cost)[:_LARGEST]
+    return {
+        "unit": profile.unit,
+        "nature": profile.nature,
+        "whole": profile.inference,
+        "sums": profile.by_category(),
+        "largest": [
+            {"operator": each.name, "category": each.category, "kernel": each.path, "cost": each.cost}
+            for each in largest
+        ],
+    }
+
+
+_LARGEST = 10
+"""Operators that are shown of a profile."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run in a comparison.
+
+    Attributes:
+        value: None is n/a, and `note` says why.
+        ratio: to the first run that has a value; None without one.
+        milliseconds: at `mhz`, for a counter of cycles whose clock is known.
+    """
+
+    run: int
+    target: str
+    dtype: str
+    value: float | None
+    ratio: float | None
+    note: str
+    mhz: float | None = None
+    milliseconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs of one model that may be compared: one counter, unit and nature."""
+
+    model: str
+    counter: str
+    title: str
+    unit: str
+    nature: str
+    rows: tuple[Row, ...]
+
+
+def _groups(runs: Sequence[Run], clocks: Clocks) -> Iterator[Group]:
+    """By model, then in the order of COUNTERS; a group in which nothing is known is left to the remarks."""
+    numbered = list(enumerate(runs, 1))
+    for key in dict.fromkeys(run.key for run in runs):
+        for counter, title in COUNTERS.items():
+            kinds: dict[tuple[str, str], list[tuple[int, Run, Metric]]] = {}
+            for number, run in numbered:
+                for metric in run.metrics if run.key == key and not run.failed else ():
+                    if metric.name == counter:
+                        kinds.setdefault((metric.unit, metric.nature), []).append((number, run, metric))
+            for (unit, nature), members in kinds.items():
+                if any(metric.value is not None for *_, metric in members):
+                    yield Group(key[0], counter, title, unit, nature, tuple(_rows(members, clocks)))
+
+
+def _rows(members: Sequence[tuple[int, Run, Metric]], clocks: Clocks) -> Iterator[Row]:
+    first = next(metric.value for *_, metric in members if metric.value is not None)
+    for number, run, metric in members:
+        value, mhz = metric.value, clocks.of(run.target) if metric.name in _CLOCKED else None
+        yield Row(
+            run=number,
+            target=run.target,
+            dtype=run.dtype,
+            value=value,
+            ratio=value / first if value is not None and first else None,
+            note=metric.note,
+            mhz=mhz,
+            milliseconds=value / mhz / 1000 if value is not None and mhz else None,
+        )
+
+
+def _remarks(runs: Sequence[Run]) -> Iterator[str]:
+    """What a reader has to know before comparing."""
+    models = {run.key for run in runs if not run.failed}
+    if len(models) > 1:
+        yield "the runs are of different models: only those of one model are compared"
+    numbered = [(number, run) for number, run in enumerate(runs, 1) if not run.failed]
+    for tool in ("ethos-u-vela", "executorch"):
+        versions = {run.tools.get(tool) for _, run in numbered} - {None}
+        if len(versions) > 1:
+            yield f"made with different versions of {tool}: {', '.join(sorted(map(str, versions)))}"
+    cpu = [number for number, run in numbered if run.macs and run.cpu_operators]
+    if cpu:
+        yield f"NPU cycles do not contain the operators on the CPU ({_named(cpu)})"
+    unmeasured = [number for number, run in numbered if not _measured(run)]
+    if unmeasured:
+        yield f"latency: n/a for {_named(unmeasured)}: no hardware ran it"
+
+
+def _measured(run: Run) -> bool:
+    known = (metric for metric in run.metrics if metric.name in COUNTERS and metric.value is not None)
+    return any(metric.nature == "measured" for metric in known)
+
+
+def _named(numbers: Sequence[int]) -> str:
+    return f"run{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
