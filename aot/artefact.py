@@ -13,7 +13,7 @@ from typing import Any
 
 from npu.container import VelaBin, load_raw_npz, parse_velabin
 from npu.errors import NpuError
-from report import compile_report, pte, tflite, vela_debug
+from report import compile_report, pte, tflite
 from report.errors import UsageError
 from report.vela_debug import QueuedOperation
 
@@ -89,12 +89,7 @@ def _read(path: Path, data: bytes) -> Artefact:
 
 def _network(number: int, vela: VelaBin, report: compile_report.CompileReport | None) -> Network:
     """With what the compile report knows of the delegate."""
-    if report is None or number >= len(report.data["delegates"]):
-        return Network(number, vela)
-    delegate = report.data["delegates"][number]
-    database = report.path.parent / delegate["debug_database"]
-    queue = vela_debug.read(database) if database.is_file() else None
-    return Network(number, vela, queue, delegate["origins"])
+    return Network(number, vela, *(report.network_origins(number) if report is not None else ()))
 
 
 def _tflite_networks(model: tflite.TfliteModel) -> list[VelaBin]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,7 +77,7 @@ def _system(file: Artefact, wanted: Wanted, config: NpuConfig) -> tuple[str, str
 def _network(network: Network, stream: CommandStream, found: timing.Timing) -> dict[str, Any]:
     document = {
         "id": network.number,
-        **network_document(found),
+        **timing.document(found),
         "stream": {"first_command": stream.base_offset},
     }
     return (
@@ -86,48 +85,3 @@ def _network(network: Network, stream: CommandStream, found: timing.Timing) -> d
         if network.queue is None
         else describe.attach_origins(document, network.queue, network.origins)
     )
-
-
-def network_document(found: timing.Timing) -> dict[str, Any]:
-    """What the profile says of one network."""
-    return {
-        "cycles": found.total,
-        "macs": found.macs,
-        "utilisation": found.macs / (found.total * found.config.macs) if found.total else 0.0,
-        "mac_cycles": found.mac_cycles,
-        "decoder_cycles": found.decoder_cycles,
-        "output_cycles": found.output_cycles,
-        "ports": [{"port": name, **_traffic(port)} for name, port in found.traffic.items()],
-        "roofline": dataclasses.asdict(timing.roofline(found)),
-        "operations": [_operation(number, op, found) for number, op in enumerate(found.ops)],
-    }
-
-
-def _operation(number: int, op: timing.OpTiming, found: timing.Timing) -> dict[str, Any]:
-    return {
-        "id": number,
-        "offset": op.offset,
-        "name": op.name.removeprefix("OP_"),
-        "mode": op.mode if op.mode != "NONE" else "",
-        "cycles": op.cycles,
-        "share": op.cycles / found.total if found.total else 0.0,
-        "start": op.start,
-        "end": op.end,
-        "mac_cycles": op.mac_cycles,
-        "output_cycles": op.output_cycles,
-        "decoder_cycles": op.decoder_cycles,
-        "macs": op.macs,
-        "utilisation": op.utilisation(found.config),
-        "bound": op.bound,
-        "port": op.port,
-        "traffic": {name: _traffic(port) for name, port in op.traffic.items()},
-    }
-
-
-def _traffic(port: timing.PortTraffic) -> dict[str, int]:
-    return {
-        "beats_read": port.read,
-        "beats_written": port.written,
-        "bytes_read": port.bytes_read,
-        "bytes_written": port.bytes_written,
-    }

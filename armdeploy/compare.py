@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from aot import artefact, npu_profile
 from aot import compile as aot_compile
 from aot.targets import DEFAULT_TARGET, find_targets
 from armdeploy import run as run_verb
@@ -55,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         else list(_made(arguments))
     )
     runs = comparison.distinct(found)
-    document = comparison.document(runs, clocks, _profiles(runs))
+    document = comparison.document(runs, clocks)
     if arguments.html is not None:
         _write(arguments.html, comparison_html.to_html(document))
     print(json.dumps(document, indent=2) if arguments.json else comparison_text.to_text(document))
@@ -121,19 +118,3 @@ def _run(arguments: argparse.Namespace, target: str, outcome: Path | ArmdeployEr
             yield from comparison.read(path)
             return
     yield comparison.failure(Path(model).stem, target, arguments.dtype, outcome)
-
-
-def _profiles(runs: Sequence[Run]) -> dict[int, Mapping[str, Any]]:
-    """NPU profiles of the runs whose programs are still there, and which the model times as the run was."""
-    found: dict[int, Mapping[str, Any]] = {}
-    for number, each in enumerate(runs, 1):
-        if each.macs is None or each.failed or not Path(each.pte).is_file():
-            continue
-        file = artefact.read(Path(each.pte))
-        if each.pte_sha256 != hashlib.sha256(file.data).hexdigest() or not file.networks:
-            continue
-        document = npu_profile.profile(file, npu_profile.Wanted())
-        cycles = sum(network["cycles"] for network in document["networks"])
-        if any(metric.name == "npu_active" and metric.value == cycles for metric in each.metrics):
-            found[number] = document
-    return found

@@ -27,8 +27,9 @@ from npu.config import NpuConfig, from_config_word, npu_config
 from npu.container import parse_velabin
 from npu.errors import NpuError
 from npu.stream import parse
+from npu.timing import document
 from npu.timing.accuracy import ACCURACY
-from report import compile_report, pte, xnnpack
+from report import compile_report, describe, pte, xnnpack
 from report.compile_report import CompileReport
 from report.errors import ArmdeployError, OutputMismatch, PlatformTimeout, RunFailed, UsageError
 from report.record import Check, Exit, Metric, Op, RunRecord, Tensor
@@ -112,7 +113,8 @@ def infer(request: Request) -> Result:
         comparisons.append(_check_output(plan, outcome, reference))
     verdict = failure or _verdict(evidence, comparisons)
     seconds = {"reference": prepared - started, "platform": time.perf_counter() - prepared}
-    return _result(plan, (*evidence, *comparisons), outcome, verdict, seconds)
+    calls = [run.delegate for run in reference.delegate_runs]
+    return _result(plan, (*evidence, *comparisons), outcome, verdict, seconds, calls)
 
 
 def _plan(request: Request) -> _Plan:
@@ -237,7 +239,9 @@ def _result(
     outcome: Outcome | None,
     error: ArmdeployError | None,
     seconds: Mapping[str, float],
+    calls: Sequence[int] = (),
 ) -> Result:
+    """`calls` are the delegates' numbers, call by call."""
     outputs = outcome.outputs if outcome is not None else ()
     files = write_outputs(plan.request.output_dir, outputs)
     method = plan.method
@@ -252,6 +256,7 @@ def _result(
         metrics=_metrics(plan, outcome),
         ops=tuple(op_record(i, instruction, method) for i, instruction in enumerate(method.instructions)),
         memory={"planned_bytes": list(method.planned_bytes), **_compiled(plan, "memory", {})},
+        profile=_profile(plan, outcome, calls),
         warnings=(
             *plan.warnings,
             *(outcome.remarks if outcome is not None else ()),
@@ -264,6 +269,20 @@ def _result(
         },
     )
     return Result(record, outputs, outcome.log if outcome is not None else error.log if error else "", error)
+
+
+def _profile(plan: _Plan, outcome: Outcome | None, calls: Sequence[int]) -> dict[str, Any]:
+    """NPU networks by operation: of each delegate its first call, where each job was one."""
+    timings = outcome.timings if outcome is not None else ()
+    if not timings or len(timings) != len(calls):
+        return {}
+    networks = []
+    for number in dict.fromkeys(calls):
+        network = {"id": number, **document(timings[calls.index(number)]), "stream": {"first_command": 0}}
+        queue, origins = plan.report.network_origins(number) if plan.report else (None, [])
+        networks.append(network if queue is None else describe.attach_origins(network, queue, origins))
+    accuracy = str(ACCURACY[plan.config.family])
+    return {"npu": {"nature": "simulated", "accuracy": accuracy, "networks": networks}}
 
 
 def compiled_provenance(program: Path, report: CompileReport | None) -> dict[str, Any]:

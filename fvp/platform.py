@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from npu.timing import Timing
 from report.errors import PlatformTimeout, RunFailed
 
 OutputSpec: TypeAlias = tuple[tuple[int, ...], np.dtype]
@@ -107,6 +108,7 @@ class Outcome:
         checks: the evidence that the run succeeded.
         banner: the lines in which firmware and simulator name themselves.
         npu_jobs: command streams the NPU executed.
+        timings: cycles of each of them by operation; empty where the platform cannot tell.
         stops: how often the simulated CPU stopped for a device access.
         provenance: names, versions and hashes of the tools and images that took part.
         remarks: what the user should know of how it was run.
@@ -121,6 +123,7 @@ class Outcome:
     checks: tuple[Check, ...] = ()
     banner: tuple[str, ...] = ()
     npu_jobs: int = 0
+    timings: tuple[Timing, ...] = ()
     stops: int = 0
     provenance: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()

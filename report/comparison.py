@@ -20,6 +20,8 @@ from report.errors import ArmdeployError, UsageError
 from report.record import SCHEMA_VERSION, Metric, tool_version
 
 COMPARISON_VERSION = 1
+NPU = "npu"
+"""Of a record's profiles, the one that is of no CPU."""
 
 COUNTERS: Mapping[str, str] = {
     "latency": "latency of one inference",
@@ -46,7 +48,7 @@ class Run:
         exit_code: of the run; its numbers do not count if it failed.
         program_bytes, ram_bytes: of the .pte; of the planned memory and the NPU's scratch. None is unknown.
         cpu_operators: those outside delegates with their reasons, None where no compile report tells.
-        metrics: every number that it has; `profile` the operators of a CPU.
+        metrics: every number that it has; `profile` the operators of a CPU, `npu` those of NPU networks.
         source: the file that it was read from.
     """
 
@@ -63,8 +65,8 @@ class Run:
     cpu_operators: Sequence[Mapping[str, Any]] | None
     metrics: tuple[Metric, ...]
     profile: CpuProfile | None = None
+    npu: Mapping[str, Any] | None = None
     macs: int | None = None
-    pte: str = ""
     pte_sha256: str = ""
     tools: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
@@ -110,7 +112,7 @@ def runs_of(record: Mapping[str, Any], source: str) -> list[Run]:
     Raises:
         KeyError, TypeError, ValueError: it is none.
     """
-    profiles = {key: from_json(profile) for key, profile in record["profile"].items()}
+    profiles = {key: from_json(told) for key, told in record["profile"].items() if key != NPU}
     metrics = [Metric(**metric) for metric in record["metrics"]]
     if not profiles:
         return [
@@ -153,8 +155,8 @@ def _run(
         cpu_operators=made.get("cpu_operators"),
         metrics=metrics,
         profile=profile,
+        npu=record["profile"].get(NPU),
         macs=of["macs"],
-        pte=made["pte"]["path"],
         pte_sha256=made["pte"]["sha256"],
         tools=made["tools"],
         warnings=tuple(record["warnings"]),
@@ -222,26 +224,19 @@ def parse_clocks(words: Sequence[str]) -> Clocks:
     return Clocks(found)
 
 
-def document(
-    runs: Sequence[Run], clocks: Clocks, profiles: Mapping[int, Mapping[str, Any]] | None = None
-) -> dict[str, Any]:
-    """The comparison as data, one JSON document.
-
-    Args:
-        profiles: NPU profiles (`aot.npu_profile`) by number of the run.
-    """
-    npu = profiles or {}
+def document(runs: Sequence[Run], clocks: Clocks) -> dict[str, Any]:
+    """The comparison as data, one JSON document."""
     return {
         "comparison_version": COMPARISON_VERSION,
         "tool": f"armdeploy {tool_version()}",
-        "runs": [_row(number, run, npu.get(number)) for number, run in enumerate(runs, 1)],
+        "runs": [_row(number, run) for number, run in enumerate(runs, 1)],
         "comparisons": [asdict(group) for group in _groups(runs, clocks)],
         "remarks": list(_remarks(runs)),
         "published": published.read() if any(run.profile for run in runs) else [],
     }
 
 
-def _row(number: int, run: Run, npu: Mapping[str, Any] | None) -> dict[str, Any]:
+def _row(number: int, run: Run) -> dict[str, Any]:
     return {
         "run": number,
         "model": run.model,
@@ -258,7 +253,7 @@ def _row(number: int, run: Run, npu: Mapping[str, Any] | None) -> dict[str, Any]
         "cpu_operators": run.cpu_operators,
         "metrics": [asdict(metric) for metric in run.metrics],
         "categories": _categories(run.profile) if run.profile and not run.failed else None,
-        "npu": npu,
+        "npu": None if run.failed else run.npu,
         "tools": dict(run.tools),
         "warnings": list(run.warnings),
         "source": run.source,

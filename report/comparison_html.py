@@ -50,8 +50,8 @@ def _overview(run: Mapping[str, Any]) -> list[str]:
     operators = run["cpu_operators"]
     return [
         _number(run["run"]),
-        _text(run["target"]),
-        _text(run["dtype"]),
+        _name(run["target"]),
+        _name(run["dtype"]),
         _text(run["system"]),
         _text(run["where"]),
         f'<td class="{"bad" if run["failed"] else "good"}">{escape(output)}</td>',
@@ -81,12 +81,11 @@ def _charts(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _chart_row(row: Mapping[str, Any], unit: str, longest: float, *, timed: bool) -> list[str]:
     value, ratio, time = row["value"], row["ratio"], row["milliseconds"]
-    width = 100 * (value or 0) / longest if longest else 0
     cells = [
         _number(row["run"]),
-        _text(row["target"]),
-        _text(row["dtype"]),
-        f'<td class="bar"><div style="width:{width:.2f}%"></div></td>',
+        _name(row["target"]),
+        _name(row["dtype"]),
+        _bar(value, longest),
         _number(None if value is None else shown(value, unit), row["note"]),
         _number(None if ratio is None else f"{ratio:.3f}"),
     ]
@@ -130,11 +129,10 @@ def _network(network: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _operation(operation: Mapping[str, Any], longest: int) -> list[str]:
-    width = 100 * operation["cycles"] / longest if longest else 0
     return [
         _number(operation["id"]),
         _text(" ".join(filter(None, (operation["name"], operation["mode"])))),
-        f'<td class="bar"><div style="width:{width:.2f}%"></div></td>',
+        _bar(operation["cycles"], longest),
         _number(operation["cycles"]),
         _number(f"{operation['share']:.1%}"),
         _text(" ".join(filter(None, (operation["bound"], operation.get("port"))))),
@@ -149,7 +147,7 @@ def _categories(found: Mapping[str, Any]) -> Iterator[str]:
     rows = [
         [
             _text(name),
-            f'<td class="bar"><div style="width:{100 * cost / whole if whole else 0:.2f}%"></div></td>',
+            _bar(cost, whole),
             _number(cost),
             _number(f"{cost / whole:.1%}" if whole else None),
         ]
@@ -217,12 +215,22 @@ def _text(text: str) -> str:
     return f"<td>{escape(text)}</td>"
 
 
+def _name(text: str) -> str:
+    """On one line."""
+    return f'<td class="name">{escape(text)}</td>'
+
+
 def _number(value: int | str | None, why: str = "") -> str:
     """n/a with its reason as a tooltip where nothing is known."""
     if value is None:
         return f'<td class="number dim" title="{escape(why)}">n/a</td>'
     text = f"{value:,}" if isinstance(value, int) else escape(value)
     return f'<td class="number">{text}</td>'
+
+
+def _bar(value: float | None, longest: float) -> str:
+    width = 100 * (value or 0) / longest if longest else 0
+    return f'<td class="bar"><div style="width:{width:.2f}%"></div></td>'
 
 
 def _bytes(value: int | None, why: str) -> str:

@@ -12,11 +12,13 @@ from report.tables import table
 
 def to_text(document: Mapping[str, Any]) -> str:
     """The runs, a table for each counter they may be compared by, what limits the comparison."""
-    blocks = [table([_run(run) for run in document["runs"]])]
-    blocks += map(_group, document["comparisons"])
-    blocks += [block for run in document["runs"] if (block := "\n".join(_details(run)))]
-    if document["remarks"]:
-        blocks.append("\n".join(document["remarks"]))
+    blocks = [table([_run(run) for run in document["runs"]]), *map(_group, document["comparisons"])]
+    details: dict[str, list[str]] = {}
+    for run in document["runs"]:
+        for text in _details(run):
+            details.setdefault(text, []).append(str(run["run"]))
+    lines = [f"run{'s' if len(runs) > 1 else ''} {', '.join(runs)}: {text}" for text, runs in details.items()]
+    blocks += filter(None, ("\n".join(lines), "\n".join(document["remarks"])))
     if document["published"]:
         blocks.append(published.to_text(document["published"]))
     return "\n\n".join(blocks)
@@ -71,13 +73,12 @@ def shown(value: float, unit: str) -> str:
 
 def _details(run: Mapping[str, Any]) -> Iterator[str]:
     """What a run's numbers come from, in one line each."""
-    who = f"run {run['run']}, {run['target']}"
     for network in run["npu"]["networks"] if run["npu"] else ():
-        yield f"{who}, delegate {network['id']}: {profile_text.bottleneck(network)}"
+        yield f"delegate {network['id']}, {profile_text.bottleneck(network)}"
     for reason, operators in by_reason(run["cpu_operators"] or []).items():
-        yield f"{who}, on the CPU: {', '.join(operators)}: {reason}"
+        yield f"on the CPU: {', '.join(operators)}: {reason}"
     for warning in run["warnings"]:
-        yield f"{who}, warning: {warning}"
+        yield f"warning: {warning}"
 
 
 def by_reason(operators: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from report import vela_debug
 from report.errors import UsageError
 from report.preprocess import ImagePreprocessing
+from report.vela_debug import QueuedOperation
 
 SUFFIX = ".report.json"
 SCHEMA_VERSION = 2
@@ -36,6 +38,19 @@ class CompileReport:
     preprocessing: ImagePreprocessing | None
     example_inputs: tuple[Path, ...]
     reference: Path | None = None
+
+    def network_origins(
+        self, delegate: int
+    ) -> tuple[dict[int, QueuedOperation] | None, list[Mapping[str, Any]]]:
+        """Vela's account of a delegate's commands, None where it was not kept, and its TOSA operators.
+
+        See `report.describe.attach_origins`. A delegate that the report does not know has neither.
+        """
+        if delegate >= len(self.data["delegates"]):
+            return None, []
+        told = self.data["delegates"][delegate]
+        database = self.path.parent / told["debug_database"]
+        return vela_debug.read(database) if database.is_file() else None, told["origins"]
 
 
 def path_for(pte: Path) -> Path:

@@ -89,7 +89,8 @@ class Exit:
 class RunRecord:
     """Everything that one run produced. `status` is ok, failed, wrong_output or timeout.
 
-    `profile` is what a CPU's operators cost, by mode; empty where no CPU was profiled.
+    `profile` is what a CPU's operators cost, by mode, or under "npu" what each operation of the NPU's
+    networks does; empty where the platform cannot tell.
     """
 
     status: str

@@ -196,6 +196,7 @@ class _Run:
             checks=checks,
             banner=self._firmware.banner(log),
             npu_jobs=len(jobs),
+            timings=tuple(job.timing for job in jobs if job.timing is not None),
             stops=machine.stops,
             provenance=self._provenance(),
             remarks=prepared.remarks,

@@ -10,6 +10,7 @@ timeline   everything side by side                        estimate  the entry po
 counters   as PMU events                                  roofline  what array and ports would allow
 """
 
+from npu.timing.document import document
 from npu.timing.estimate import OpTiming, PortTraffic, Timing, estimate
 from npu.timing.profile import (
     PROFILES,
@@ -34,6 +35,7 @@ __all__ = [
     "Timing",
     "TimingProfile",
     "default_profile",
+    "document",
     "estimate",
     "memory_map",
     "memory_map_from_registers",

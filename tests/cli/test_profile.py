@@ -12,12 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aot.npu_profile import network_document
 from aot.targets import FAMILIES
 from armdeploy.main import main
 from npu import stream, timing
 from npu.config import npu_config
-from npu.timing import roofline
+from npu.timing import document, roofline
 from report.profile_text import bottleneck
 
 DATA = Path(__file__).parents[1] / "data"
@@ -107,7 +106,7 @@ def test_the_counters_support_the_bottleneck_of_every_example(npu: str) -> None:
     told = {key: found for key, found in examples().items() if key.endswith(npu)}
     assert len(told) == 8
     for key, found in told.items():
-        said = bottleneck(network_document(found))
+        said = bottleneck(document(found))
         share, busy = (int(word) / 100 for word in re.findall(r"(\d+)% of (?:the|those|its)", said)[:2])
         beats = {
             name: roofline(found).ports[name].cycles(port.bytes_read, port.bytes_written) / found.total
