@@ -351,6 +351,8 @@ def _remarks(runs: Sequence[Run]) -> Iterator[str]:
         versions = {run.tools.get(tool) for _, run in numbered} - {None}
         if len(versions) > 1:
             yield f"made with different versions of {tool}: {', '.join(sorted(map(str, versions)))}"
+    if unnamed := [number for number, run in numbered if run.model_sha256 is None]:
+        yield f"no compile report: that {_named(unnamed)} is of this model is told by its name alone"
     cpu = [number for number, run in numbered if run.macs and run.cpu_operators]
     if cpu:
         yield f"NPU cycles do not contain the operators on the CPU ({_named(cpu)})"

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``armdeploy compare``: records of real runs, several targets of a model, exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aot import compile as aot_compile
+from armdeploy.main import main
+from fvp.virtual.run import VirtualCorstone
+from report.errors import CompileError
+
+DATA = Path(__file__).parents[1] / "data"
+PROGRAMS = {"ethos-u55-128": "ds_cnn_u55_128.pte", "ethos-u85-256": "ds_cnn_u85_256.pte"}
+
+needs_board = pytest.mark.skipif(
+    VirtualCorstone.available() is not None, reason=str(VirtualCorstone.available())
+)
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Of both programs, on the virtual board; without a compile report a program's name is its model's."""
+    folder = tmp_path_factory.mktemp("records")
+    paths = []
+    for target, program in PROGRAMS.items():
+        with pytest.MonkeyPatch.context() as patch:
+            printed: list[str] = []
+            patch.setattr("builtins.print", lambda *words, **_: printed.append(" ".join(map(str, words))))  # noqa: B023
+            (folder / target).mkdir()
+            copy = shutil.copy(DATA / program, folder / target / "ds_cnn.pte")
+            assert main(["run", "--pte", str(copy), "--json", "-o", str(folder)]) == 0
+        paths.append(folder / f"{target}.json")
+        paths[-1].write_text(next(text for text in printed if text.startswith("{")))
+    return paths
+
+
+@needs_board
+def test_records_side_by_side(records: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    page = tmp_path / "new" / "c.html"
+    assert main(["compare", *map(str, records), "--json", "--html", str(page)]) == 0
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    assert str(page) in captured.err and page.read_text().startswith("<!doctype html>")
+    assert [run["target"] for run in found["runs"]] == list(PROGRAMS)
+    counted = [json.loads(path.read_text()) for path in records]
+    cycles = [next(m["value"] for m in c["metrics"] if m["name"] == "npu_active") for c in counted]
+    (group,) = [each for each in found["comparisons"] if each["counter"] == "npu_active"]
+    assert [row["value"] for row in group["rows"]] == cycles
+    assert group["rows"][1]["ratio"] == cycles[1] / cycles[0]
+
+
+@needs_board
+def test_a_record_has_the_operations_of_its_run(records: list[Path]) -> None:
+    for path in records:
+        record = json.loads(path.read_text())
+        (network,) = record["profile"]["npu"]["networks"]
+        (active,) = [metric for metric in record["metrics"] if metric["name"] == "npu_active"]
+        assert sum(operation["cycles"] for operation in network["operations"]) == active["value"]
+
+
+@needs_board
+def test_one_that_fails_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    asked: list[list[str]] = []
+
+    def compile_models(arguments: argparse.Namespace) -> Iterator[tuple[Path, dict]]:
+        asked.append(arguments.target)
+        for target in arguments.target:
+            if target not in PROGRAMS:
+                raise CompileError("does not fit", where="vela")
+            program = tmp_path / PROGRAMS[target]
+            program.write_bytes((DATA / PROGRAMS[target]).read_bytes())
+            yield program, {}
+
+    monkeypatch.setattr(aot_compile, "compile_models", compile_models)
+    targets = "ethos-u55-128,ethos-u55-32,ethos-u85-256"
+    assert main(["compare", "-m", "ds_cnn", "-t", targets, "-o", str(tmp_path), "--json"]) == 4
+    found = json.loads(capsys.readouterr().out)
+    assert [run["target"] for run in found["runs"]] == targets.split(",")
+    assert [run["failed"] for run in found["runs"]] == [False, True, False]
+    assert found["runs"][1]["output"] == "vela: does not fit"
+    assert asked == [targets.split(","), ["ethos-u85-256"]]
+    kept = [json.loads((tmp_path / f"{Path(p).stem}.record.json").read_text()) for p in PROGRAMS.values()]
+    assert [record["status"] for record in kept] == ["ok", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["r.json", "-m", "ds_cnn"], "exclude each other"),
+        (["r.json"], "r.json: cannot read the record"),
+        (["r.json", "--clock", "soon"], "--clock: 'soon' is no clock"),
+        (["-t", "ethos-u57"], "unknown target 'ethos-u57'"),
+        (["-t", "ethos-u55-128,cortex-b"], "unknown target 'cortex-b'"),
+    ],
+)
+def test_wrong_words_are_one_line(words: list[str], message: str, capsys: pytest.CaptureFixture) -> None:
+    assert main(["compare", *words]) == 2
+    assert message in capsys.readouterr().err
