@@ -13,9 +13,11 @@ from aot import compile as aot_compile
 from aot.targets import DEFAULT_TARGET, find_targets
 from armdeploy import run as run_verb
 from report import comparison, comparison_html, comparison_text
+from report.arguments import numbers_by_name
 from report.comparison import Run
 from report.cortex_a import find_cpu_targets, is_cortex_a
 from report.errors import ArmdeployError, UsageError
+from report.files import write_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare; the exit code is that of the worst run."""
-    clocks = comparison.parse_clocks(arguments.clock)
+    clocks = numbers_by_name(arguments.clock, "--clock", "MHZ or TARGET=MHZ")
+    if 0 in clocks.values():
+        raise UsageError("a clock is more than 0", where="--clock")
     if arguments.records and (arguments.model is not None or arguments.target):
         raise UsageError("records and --model or --target exclude each other")
     found = (
@@ -54,18 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
     runs = comparison.distinct(found)
     document = comparison.document(runs, clocks)
     if arguments.html is not None:
-        _write(arguments.html, comparison_html.to_html(document))
+        write_text(arguments.html, comparison_html.to_html(document))
     print(json.dumps(document, indent=2) if arguments.json else comparison_text.to_text(document))
     return max(each.exit_code for each in runs)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError("cannot write", where=str(path), why=str(error.strerror)) from error
-    print(f"wrote {path}", file=sys.stderr)
 
 
 # --- one model on several targets ---------------------------------------------------------------------------
@@ -114,7 +109,7 @@ def _run(arguments: argparse.Namespace, target: str, outcome: Path | ArmdeployEr
             outcome = error
         else:
             path = outcome.with_name(f"{outcome.stem}.record.json")
-            _write(path, record.to_json() + "\n")
+            write_text(path, record.to_json() + "\n")
             yield from comparison.read(path)
             return
     yield comparison.failure(Path(model).stem, target, arguments.dtype, outcome)

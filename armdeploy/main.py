@@ -15,6 +15,7 @@ VERBS = {
     "run": "compile if needed, run on a platform and prove the output",
     "profile": "NPU cycles by operation, what bounds each, and the line of the model it comes from",
     "compare": "one model on several targets, or run records: what may be compared, side by side",
+    "check": "gates for CI: budgets, and what may not grow against an earlier run",
     "inspect": "X-ray of a .pte, .tflite or Vela result: memory, operations, commands, where they come from",
     "verify": "compare a .tosa, .tflite or .pte with its reference, on request layer by layer",
     "targets": "list the targets with their defaults and who can run them",

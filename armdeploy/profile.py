@@ -17,6 +17,7 @@ from aot.vela_config import resolve_settings
 from aot.vela_file import SUFFIXES, compile_file
 from report import cpu_study, pmu_trace, profile_text, vela_debug
 from report.errors import UsageError
+from report.files import write_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,7 +96,7 @@ def _study(arguments: argparse.Namespace) -> int:
 
 def _write_perfetto(path: Path | None, timeline: Mapping[str, Any]) -> None:
     if path is not None:
-        path.write_text(json.dumps(timeline) + "\n", encoding="utf-8")
+        write_text(path, json.dumps(timeline) + "\n")
 
 
 def _compile(arguments: argparse.Namespace) -> Any:

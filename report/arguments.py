@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import math
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from report.errors import EXIT_CODES, INTERRUPTED, ArmdeployError, UsageError
@@ -47,6 +48,29 @@ class Parser(argparse.ArgumentParser):
             if near:
                 return f"did you mean {near[0]}?"
         return ""
+
+
+def numbers_by_name(words: Sequence[str], option: str, form: str, *, named: bool = False) -> dict[str, float]:
+    """From words ``NUMBER`` and ``NAME=NUMBER``: the numbers by name, under "" that without one.
+
+    Args:
+        option: that has the words, `form` how they are to be written, for the error.
+        named: a number needs a name.
+
+    Raises:
+        UsageError: a word of another form, or a number that is negative or infinite.
+    """
+    found: dict[str, float] = {}
+    for word in words:
+        name, _, number = word.rpartition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        if not 0 <= value < math.inf or (named and not name):
+            raise UsageError(f"{word!r} is not {form}", where=option)
+        found[name] = value
+    return found
 
 
 def guarded(program: str, body: Callable[[], int]) -> int:

@@ -8,6 +8,7 @@ CPU and milliseconds have no common unit. A run that failed has no costs.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -91,6 +92,16 @@ def read(path: Path) -> list[Run]:
     Raises:
         UsageError: it cannot be read, or is no run record of this version.
     """
+    with damage_named(path):
+        return runs_of(load(path), str(path))
+
+
+def load(path: Path) -> dict[str, Any]:
+    """The record at `path` as data.
+
+    Raises:
+        UsageError: it cannot be read, or is no run record of this version.
+    """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -99,8 +110,14 @@ def read(path: Path) -> list[Run]:
     if version != SCHEMA_VERSION:
         why = f"schema version {version}, this tool reads {SCHEMA_VERSION}"
         raise UsageError("no run record", where=str(path), why=why, hint="make one with armdeploy run --json")
+    return dict(data)
+
+
+@contextlib.contextmanager
+def damage_named(path: Path) -> Iterator[None]:
+    """What a damaged record raises becomes a UsageError that names the file."""
     try:
-        return runs_of(data, str(path))
+        yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         why = f"{type(error).__name__}: {error}"
         raise UsageError("damaged run record", where=str(path), why=why) from error
@@ -196,36 +213,12 @@ def failure(model: str, target: str, dtype: str, error: ArmdeployError) -> Run:
 # --- comparing ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Clocks:
-    """NPU clocks in MHz by target; "" is that of all others, missing is unknown."""
+def document(runs: Sequence[Run], clocks: Mapping[str, float]) -> dict[str, Any]:
+    """The comparison as data, one JSON document.
 
-    mhz: Mapping[str, float] = field(default_factory=dict)
-
-    def of(self, target: str) -> float | None:
-        return self.mhz.get(target, self.mhz.get(""))
-
-
-def parse_clocks(words: Sequence[str]) -> Clocks:
-    """From words ``MHZ`` and ``TARGET=MHZ``.
-
-    Raises:
-        UsageError: a word is none of these, or no positive number.
+    Args:
+        clocks: of NPUs in MHz, by target; "" is that of all others, missing is unknown.
     """
-    found: dict[str, float] = {}
-    for word in words:
-        target, _, number = word.rpartition("=")
-        try:
-            found[target] = float(number)
-        except ValueError:
-            found[target] = 0.0
-        if not 0 < found[target] < float("inf"):
-            raise UsageError(f"{word!r} is no clock", where="--clock", hint="give MHZ or TARGET=MHZ")
-    return Clocks(found)
-
-
-def document(runs: Sequence[Run], clocks: Clocks) -> dict[str, Any]:
-    """The comparison as data, one JSON document."""
     return {
         "comparison_version": COMPARISON_VERSION,
         "tool": f"armdeploy {tool_version()}",
@@ -310,7 +303,7 @@ class Group:
     rows: tuple[Row, ...]
 
 
-def _groups(runs: Sequence[Run], clocks: Clocks) -> Iterator[Group]:
+def _groups(runs: Sequence[Run], clocks: Mapping[str, float]) -> Iterator[Group]:
     """By model, then in the order of COUNTERS; a group in which nothing is known is left to the remarks."""
     numbered = list(enumerate(runs, 1))
     for key in dict.fromkeys(run.key for run in runs):
@@ -325,10 +318,10 @@ def _groups(runs: Sequence[Run], clocks: Clocks) -> Iterator[Group]:
                     yield Group(key[0], counter, title, unit, nature, tuple(_rows(members, clocks)))
 
 
-def _rows(members: Sequence[tuple[int, Run, Metric]], clocks: Clocks) -> Iterator[Row]:
+def _rows(members: Sequence[tuple[int, Run, Metric]], clocks: Mapping[str, float]) -> Iterator[Row]:
     first = next(metric.value for *_, metric in members if metric.value is not None)
     for number, run, metric in members:
-        value, mhz = metric.value, clocks.of(run.target) if metric.name in _CLOCKED else None
+        value, mhz = metric.value, _clock(run, metric, clocks)
         yield Row(
             run=number,
             target=run.target,
@@ -339,6 +332,10 @@ def _rows(members: Sequence[tuple[int, Run, Metric]], clocks: Clocks) -> Iterato
             mhz=mhz,
             milliseconds=value / mhz / 1000 if value is not None and mhz else None,
         )
+
+
+def _clock(run: Run, metric: Metric, clocks: Mapping[str, float]) -> float | None:
+    return clocks.get(run.target, clocks.get("")) if metric.name in _CLOCKED else None
 
 
 def _remarks(runs: Sequence[Run]) -> Iterator[str]:

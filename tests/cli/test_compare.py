@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``armdeploy compare``: records of real runs, several targets of a model, exit codes."""
+"""``armdeploy compare`` and ``check``: records of real runs, several targets of a model, exit codes."""
 
 from __future__ import annotations
 
@@ -97,11 +97,35 @@ def test_one_that_fails_does_not_stop_the_others(
     [
         (["r.json", "-m", "ds_cnn"], "exclude each other"),
         (["r.json"], "r.json: cannot read the record"),
-        (["r.json", "--clock", "soon"], "--clock: 'soon' is no clock"),
+        (["r.json", "--clock", "soon"], "--clock: 'soon' is not MHZ or TARGET=MHZ"),
         (["-t", "ethos-u57"], "unknown target 'ethos-u57'"),
         (["-t", "ethos-u55-128,cortex-b"], "unknown target 'cortex-b'"),
     ],
 )
 def test_wrong_words_are_one_line(words: list[str], message: str, capsys: pytest.CaptureFixture) -> None:
     assert main(["compare", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+@needs_board
+def test_gates_on_a_run(records: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    path, report = str(records[0]), tmp_path / "junit.xml"
+    assert main(["check", path, "--baseline", path, "--max", "npu_active=1e9"]) == 0
+    assert main(["check", path, "--max", "npu_active=5", "--junit", str(report), "--json"]) == 6
+    captured = capsys.readouterr()
+    assert not json.loads(captured.out[captured.out.index("{") :])["passed"]
+    assert "1 of 2 gates failed: npu_active" in captured.err
+    assert "<failure>" in report.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["r.json"], "nothing to check"),
+        (["r.json", "--max", "5"], "--max: '5' is not NAME=VALUE"),
+        (["r.json", "--max", "npu_active=5"], "r.json: cannot read the record"),
+    ],
+)
+def test_wrong_gates_are_one_line(words: list[str], message: str, capsys: pytest.CaptureFixture) -> None:
+    assert main(["check", *words]) == 2
     assert message in capsys.readouterr().err

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from report.arguments import Parser, guarded
+from report.arguments import Parser, guarded, numbers_by_name
 from report.errors import EXIT_CODES, ArmdeployError, CompileError, PlatformTimeout, UsageError
 
 
@@ -51,3 +51,12 @@ def test_errors_are_one_line_and_have_their_code(
 def test_the_one_line_has_what_where_why_and_hint() -> None:
     error = ArmdeployError("what\n", where="where", why="why", hint="hint")
     assert error.one_line() == "where: what: why; hint"
+
+
+def test_numbers_by_name() -> None:
+    assert numbers_by_name(["3", "a=b=4.5"], "--x", "N") == {"": 3, "a=b": 4.5}
+    for word in ("fast", "-5", "a=", "nan", "inf", ""):
+        with pytest.raises(UsageError, match=f"--x: {word!r} is not N"):
+            numbers_by_name([word], "--x", "N")
+    with pytest.raises(UsageError, match="'3' is not NAME=N"):
+        numbers_by_name(["3"], "--x", "NAME=N", named=True)

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gates on a run: budgets, and what may not grow against an earlier run. All from run records.
+
+A number that is not known passes no gate: nothing was shown of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+from xml.etree import ElementTree
+
+from report.comparison import Run, runs_of
+from report.errors import UsageError
+from report.record import Metric
+from report.tables import table
+
+_WATCHED = ("npu_active", "instructions", "latency", "program_bytes", "ram_bytes", "cpu_operators")
+"""What may not grow: numbers with these names, a Cortex-A's with its mode behind them."""
+
+RUN, FALLBACK = "run", "fallback"
+"""Gates that are no numbers: the run itself, operators that were not on the CPU before."""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One condition and whether it holds; `detail` says by what numbers."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A run record as gates see it.
+
+    Attributes:
+        run: its first mode.
+        numbers: by name; those that are no metrics have no nature.
+    """
+
+    run: Run
+    numbers: Mapping[str, Metric]
+
+
+def subject(record: Mapping[str, Any], source: str) -> Subject:
+    """What gates need of a record, as `report.comparison.load` has read it.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is none.
+    """
+    run = runs_of(record, source)[0]
+    metrics = [Metric(**metric) for metric in record["metrics"]]
+    numbers = {metric.name: metric for metric in (*metrics, *_sizes(run))}
+    return Subject(run, numbers)
+
+
+def _sizes(run: Run) -> Iterator[Metric]:
+    operators = None if run.cpu_operators is None else len(run.cpu_operators)
+    for name, value, unit, why in (
+        ("program_bytes", run.program_bytes, "bytes", "the record does not tell"),
+        ("ram_bytes", run.ram_bytes, "bytes", "not planned when the program was compiled"),
+        ("cpu_operators", operators, "operators", "no compile report was beside the program"),
+    ):
+        yield Metric(name, value, unit, "estimated", "compile report", "" if value is not None else why)
+
+
+# --- the gates ----------------------------------------------------------------------------------------------
+
+
+def check(
+    now: Subject,
+    before: Subject | None,
+    limits: Mapping[str, float],
+    tolerances: Mapping[str, float],
+) -> list[Gate]:
+    """Every gate: the run's success, each limit, and each watched number against the run before.
+
+    Args:
+        limits: largest values by name.
+        tolerances: growth in per cent that is no regression, by name; "" is that of all others.
+
+    Raises:
+        UsageError: an unknown name, or `before` is no baseline of `now`.
+    """
+    for option, names in (("--max", limits), ("--tolerance", tolerances)):
+        for name in names:
+            if name and name not in now.numbers:
+                hint = f"known: {', '.join(now.numbers)}"
+                raise UsageError(f"no number {name!r}", where=option, hint=hint)
+    if now.run.failed:
+        return [Gate(RUN, passed=False, detail=f"failed: {now.run.output}")]
+    gates = [Gate(RUN, passed=True, detail=f"output {now.run.output}")]
+    gates += [_budget(now.numbers[name], limit) for name, limit in limits.items()]
+    if before is not None:
+        _require_baseline(now.run, before.run)
+        gates += _regressions(now, before, tolerances)
+    return gates
+
+
+def _budget(number: Metric, limit: float) -> Gate:
+    if number.value is None:
+        return Gate(number.name, passed=False, detail=f"n/a: {number.note}; at most {limit:,g}")
+    passed = number.value <= limit
+    return Gate(number.name, passed, f"{_said(number)}, at most {limit:,g}{_change(number.value, limit)}")
+
+
+def _require_baseline(now: Run, before: Run) -> None:
+    for what in ("model", "target", "dtype", "system"):
+        new, old = getattr(now, what), getattr(before, what)
+        if new != old:
+            why = f"its {what} is {old or 'not told'}, the run's {new or 'not told'}"
+            raise UsageError("no baseline of this run", where=before.source, why=why)
+    if before.failed:
+        raise UsageError("no baseline", where=before.source, why=f"that run failed: {before.output}")
+
+
+def _regressions(now: Subject, before: Subject, tolerances: Mapping[str, float]) -> Iterator[Gate]:
+    for name, old in before.numbers.items():
+        if name.startswith(_WATCHED) and old.value is not None:
+            yield _regression(name, now.numbers.get(name), old, tolerances.get(name, tolerances.get("", 0.0)))
+    yield from _fallback(now.run.cpu_operators, before.run.cpu_operators)
+
+
+def _regression(name: str, new: Metric | None, old: Metric, tolerance: float) -> Gate:
+    value = old.value or 0
+    if new is None or new.value is None:
+        return Gate(name, passed=False, detail=f"n/a: {new.note if new else 'gone'}; {_said(old)} before")
+    if new.nature != old.nature:
+        return Gate(name, passed=False, detail=f"{_said(new)}, but {_said(old)} before: no comparison")
+    allowed = f", {tolerance:g} % more allowed" if tolerance else ""
+    passed = new.value <= value * (1 + tolerance / 100)
+    return Gate(name, passed, f"{_said(new)}, {value:,g} before{_change(new.value, value)}{allowed}")
+
+
+def _fallback(
+    now: Sequence[Mapping[str, Any]] | None, before: Sequence[Mapping[str, Any]] | None
+) -> Iterator[Gate]:
+    if now is None or before is None:
+        return
+    known = {operator["op"] for operator in before}
+    new = {operator["op"]: operator["reason"] for operator in now if operator["op"] not in known}
+    listed = "; ".join(f"{name}: {reason}" for name, reason in new.items())
+    yield Gate(FALLBACK, not new, f"new on the CPU: {listed}" if new else "nothing new on the CPU")
+
+
+def _said(number: Metric) -> str:
+    value, unit = number.value or 0, number.unit
+    nature = f" ({number.nature})" if number.source != "compile report" else ""
+    return f"{value:,g} {unit}{nature}" if isinstance(value, float) else f"{value:,} {unit}{nature}"
+
+
+def _change(new: float, old: float) -> str:
+    return f" ({100 * (new / old - 1):+.1f} %)" if old and new != old else ""
+
+
+# --- printers -----------------------------------------------------------------------------------------------
+
+
+def document(now: Subject, before: Subject | None, gates: Sequence[Gate]) -> dict[str, Any]:
+    """The verdict as data, one JSON document."""
+    return {
+        "record": now.run.source,
+        "baseline": before.run.source if before else None,
+        "model": now.run.model,
+        "target": now.run.target,
+        "passed": all(gate.passed for gate in gates),
+        "gates": [asdict(gate) for gate in gates],
+        "remarks": list(_remarks(now.run, before.run)) if before else [],
+    }
+
+
+def _remarks(now: Run, before: Run) -> Iterator[str]:
+    """What changed between the runs and may be the cause."""
+    if now.model_sha256 != before.model_sha256:
+        yield "the model has changed"
+    for tool, version in now.tools.items():
+        if before.tools.get(tool) != version:
+            yield f"{tool} is {version}, was {before.tools.get(tool)}"
+
+
+def to_text(found: Mapping[str, Any]) -> str:
+    """For the terminal, a line a gate."""
+    rows = [
+        {"": "ok" if gate["passed"] else "FAIL", "gate": gate["name"], "what": gate["detail"]}
+        for gate in found["gates"]
+    ]
+    head = f"{found['model']} on {found['target']}"
+    return "\n".join([head, table(rows), *found["remarks"]])
+
+
+def to_junit(found: Mapping[str, Any]) -> str:
+    """JUnit's XML, a test case for each gate."""
+    failed = [gate for gate in found["gates"] if not gate["passed"]]
+    name = f"{found['model']} on {found['target']}"
+    counts = {"tests": str(len(found["gates"])), "failures": str(len(failed))}
+    suite = ElementTree.Element("testsuite", {"name": f"armdeploy check: {name}", **counts})
+    for gate in found["gates"]:
+        case = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": gate["name"]})
+        kind = "system-out" if gate["passed"] else "failure"
+        ElementTree.SubElement(case, kind).text = gate["detail"]
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
