@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -135,10 +135,11 @@ def runs_of(record: Mapping[str, Any], source: str) -> list[Run]:
         return [
             _run(record, source, record["target"]["npu"] or record["target"]["cpu"], tuple(metrics), None)
         ]
+    shared = [metric for metric in metrics if not any(metric.name.endswith(f"_{key}") for key in profiles)]
     runs = []
     for key, profile in profiles.items():
         threads = f" x{profile.threads}" if profile.threads > 1 else ""
-        own = tuple(_of_mode(metrics, key))
+        own = (*_of_mode(metrics, key), *(() if runs else shared))  # what is of no mode is of the first
         runs.append(_run(record, source, profile.target.name + threads, own, profile))
     return runs
 
@@ -147,7 +148,7 @@ def _of_mode(metrics: Sequence[Metric], key: str) -> Iterator[Metric]:
     """Those whose names end with the mode's, without that ending."""
     for metric in metrics:
         if metric.name.endswith(f"_{key}"):
-            yield Metric(**{**asdict(metric), "name": metric.name.removesuffix(f"_{key}")})
+            yield replace(metric, name=metric.name.removesuffix(f"_{key}"))
 
 
 def _run(
