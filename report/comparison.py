@@ -136,7 +136,7 @@ def runs_of(record: Mapping[str, Any], source: str) -> list[Run]:
             _run(record, source, record["target"]["npu"] or record["target"]["cpu"], tuple(metrics), None)
         ]
     shared = [metric for metric in metrics if not any(metric.name.endswith(f"_{key}") for key in profiles)]
-    runs = []
+    runs: list[Run] = []
     for key, profile in profiles.items():
         threads = f" x{profile.threads}" if profile.threads > 1 else ""
         own = (*_of_mode(metrics, key), *(() if runs else shared))  # what is of no mode is of the first
