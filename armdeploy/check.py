@@ -7,7 +7,7 @@ import argparse
 import json
 from pathlib import Path
 
-from report import comparison, gate
+from report import gate
 from report.arguments import numbers_by_name
 from report.errors import BudgetError, RunFailed, UsageError
 from report.files import write_text
@@ -45,8 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("nothing to check", where="check", hint="give --max NAME=VALUE or --baseline RECORD")
     limits = numbers_by_name(arguments.max, "--max", "NAME=VALUE", named=True)
     tolerances = numbers_by_name(arguments.tolerance, "--tolerance", "PERCENT or NAME=PERCENT")
-    now = _subject(arguments.record)
-    before = _subject(arguments.baseline) if arguments.baseline else None
+    now = gate.read(arguments.record)
+    before = gate.read(arguments.baseline) if arguments.baseline else None
     found = gate.document(now, before, gate.check(now, before, limits, tolerances))
     if arguments.junit is not None:
         write_text(arguments.junit, gate.to_junit(found))
@@ -58,8 +58,3 @@ def run(arguments: argparse.Namespace) -> int:
         what = f"{len(failed)} of {len(found['gates'])} gates failed"
         raise BudgetError(what, where=str(arguments.record), why=", ".join(failed))
     return 0
-
-
-def _subject(path: Path) -> gate.Subject:
-    with comparison.damage_named(path):
-        return gate.subject(comparison.load(path), str(path))

@@ -8,17 +8,15 @@ CPU and milliseconds have no common unit. A run that failed has no costs.
 
 from __future__ import annotations
 
-import contextlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from report import published
+from report import published, record
 from report.cpu_profile import CpuProfile, from_json
-from report.errors import ArmdeployError, UsageError
-from report.record import SCHEMA_VERSION, Metric, tool_version
+from report.errors import ArmdeployError
+from report.record import Metric, tool_version
 
 COMPARISON_VERSION = 1
 NPU = "npu"
@@ -90,57 +88,23 @@ def read(path: Path) -> list[Run]:
     """The runs in the record at `path`, which ``armdeploy run --json`` has printed.
 
     Raises:
-        UsageError: it cannot be read, or is no run record of this version.
+        UsageError: see `report.record.read`.
     """
-    with damage_named(path):
-        return runs_of(load(path), str(path))
+    return runs_of(record.read(path), str(path))
 
 
-def load(path: Path) -> dict[str, Any]:
-    """The record at `path` as data.
-
-    Raises:
-        UsageError: it cannot be read, or is no run record of this version.
-    """
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError("cannot read the record", where=str(path), why=str(error)) from error
-    version = data.get("schema_version") if isinstance(data, dict) else None
-    if version != SCHEMA_VERSION:
-        why = f"schema version {version}, this tool reads {SCHEMA_VERSION}"
-        raise UsageError("no run record", where=str(path), why=why, hint="make one with armdeploy run --json")
-    return dict(data)
-
-
-@contextlib.contextmanager
-def damage_named(path: Path) -> Iterator[None]:
-    """What a damaged record raises becomes a UsageError that names the file."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        why = f"{type(error).__name__}: {error}"
-        raise UsageError("damaged run record", where=str(path), why=why) from error
-
-
-def runs_of(record: Mapping[str, Any], source: str) -> list[Run]:
-    """The runs in a record.
-
-    Raises:
-        KeyError, TypeError, ValueError: it is none.
-    """
-    profiles = {key: from_json(told) for key, told in record["profile"].items() if key != NPU}
-    metrics = [Metric(**metric) for metric in record["metrics"]]
+def runs_of(found: Mapping[str, Any], source: str) -> list[Run]:
+    """The runs in a record that fits its schema."""
+    profiles = {key: from_json(told) for key, told in found["profile"].items() if key != NPU}
+    metrics = [Metric(**metric) for metric in found["metrics"]]
     if not profiles:
-        return [
-            _run(record, source, record["target"]["npu"] or record["target"]["cpu"], tuple(metrics), None)
-        ]
+        return [_run(found, source, found["target"]["npu"] or found["target"]["cpu"], tuple(metrics), None)]
     shared = [metric for metric in metrics if not any(metric.name.endswith(f"_{key}") for key in profiles)]
     runs: list[Run] = []
     for key, profile in profiles.items():
         threads = f" x{profile.threads}" if profile.threads > 1 else ""
         own = (*_of_mode(metrics, key), *(() if runs else shared))  # what is of no mode is of the first
-        runs.append(_run(record, source, profile.target.name + threads, own, profile))
+        runs.append(_run(found, source, profile.target.name + threads, own, profile))
     return runs
 
 
@@ -152,32 +116,32 @@ def _of_mode(metrics: Sequence[Metric], key: str) -> Iterator[Metric]:
 
 
 def _run(
-    record: Mapping[str, Any],
+    found: Mapping[str, Any],
     source: str,
     target: str,
     metrics: tuple[Metric, ...],
     profile: CpuProfile | None,
 ) -> Run:
-    of, made = record["target"], record["provenance"]
+    of, made = found["target"], found["provenance"]
     return Run(
         model=of["model"],
         model_sha256=made.get("model_sha256"),
         target=target,
         dtype=made.get("dtype", "unknown"),
         system=", ".join(filter(None, (of["system_config"], of["memory_mode"]))),
-        where=_where(record["platform"]),
-        output=record["exit"]["reason"] or _output(record["checks"]),
-        exit_code=record["exit"]["code"],
+        where=_where(found["platform"]),
+        output=found["exit"]["reason"] or _output(found["checks"]),
+        exit_code=found["exit"]["code"],
         program_bytes=made["pte"].get("size"),
-        ram_bytes=_ram(record["memory"]),
+        ram_bytes=_ram(found["memory"]),
         cpu_operators=made.get("cpu_operators"),
         metrics=metrics,
         profile=profile,
-        npu=record["profile"].get(NPU),
+        npu=found["profile"].get(NPU),
         macs=of["macs"],
         pte_sha256=made["pte"]["sha256"],
         tools=made["tools"],
-        warnings=tuple(record["warnings"]),
+        warnings=tuple(found["warnings"]),
         source=source,
     )
 

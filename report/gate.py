@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from report import record
 from report.comparison import Run, runs_of
 from report.errors import UsageError
 from report.record import Metric
@@ -45,14 +47,19 @@ class Subject:
     numbers: Mapping[str, Metric]
 
 
-def subject(record: Mapping[str, Any], source: str) -> Subject:
-    """What gates need of a record, as `report.comparison.load` has read it.
+def read(path: Path) -> Subject:
+    """What gates need of the record at `path`.
 
     Raises:
-        KeyError, TypeError, ValueError: it is none.
+        UsageError: see `report.record.read`.
     """
-    run = runs_of(record, source)[0]
-    metrics = [Metric(**metric) for metric in record["metrics"]]
+    return subject(record.read(path), str(path))
+
+
+def subject(found: Mapping[str, Any], source: str) -> Subject:
+    """What gates need of a record that fits its schema."""
+    run = runs_of(found, source)[0]
+    metrics = [Metric(**metric) for metric in found["metrics"]]
     numbers = {metric.name: metric for metric in (*metrics, *_sizes(run))}
     return Subject(run, numbers)
 

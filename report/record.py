@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import textwrap
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +16,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from report.errors import UsageError
+
 SCHEMA_VERSION = 1
+_SHORT = 160
+"""Characters of a fault, which may quote half a record."""
 SCHEMA_PATH = Path(__file__).with_name("run_record.schema.json")
 
 NATURES = ("estimated", "simulated", "emulated-count", "measured", "published")
@@ -113,6 +118,42 @@ class RunRecord:
     def to_json(self) -> str:
         """The record as one JSON document."""
         return json.dumps(dataclasses.asdict(self), indent=2)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The record at `path` as data that fits the schema.
+
+    Raises:
+        UsageError: it cannot be read, is no run record of this version, or damaged.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError("cannot read the record", where=str(path), why=str(error)) from error
+    version = data.get("schema_version") if isinstance(data, dict) else None
+    if version != SCHEMA_VERSION:
+        why = f"schema version {version}, this tool reads {SCHEMA_VERSION}"
+        raise UsageError("no run record", where=str(path), why=why, hint="make one with armdeploy run --json")
+    if fault := _fault(data):
+        raise UsageError("damaged run record", where=str(path), why=fault)
+    return dict(data)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+def _fault(data: Any) -> str:
+    """Where and how `data` breaks the schema, "" if it does not."""
+    from jsonschema import Draft202012Validator  # takes a tenth of a second
+    from jsonschema.exceptions import best_match
+
+    validator = Draft202012Validator(json.loads(SCHEMA_PATH.read_text(encoding="utf-8")))
+    error = best_match(validator.iter_errors(data))
+    if error is None:
+        return ""
+    place = ".".join(map(str, error.absolute_path))
+    return f"{place or 'the record'}: {textwrap.shorten(error.message, _SHORT)}"
 
 
 def tool_version() -> str:

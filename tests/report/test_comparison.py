@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import json
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from report import comparison, comparison_html, comparison_text
-from report.errors import CompileError, UsageError
+from report.errors import CompileError
 from report.record import Exit, RunRecord
 from tests.report.records import cpu_record, npu_record, provenance
 
@@ -142,32 +141,3 @@ def test_the_page_is_whole_and_fetches_nothing() -> None:
     assert page.open == [] and page.fetched == []
     assert "<script" not in html and "&lt;script&gt;" in html
     assert "url(" not in html and "@import" not in html
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{", "cannot read the record"),
-        ("[]", "no run record: schema version None, this tool reads 1"),
-        ('{"schema_version": 7}', "schema version 7, this tool reads 1"),
-        ('{"schema_version": 1}', "damaged run record: KeyError"),
-        ('{"schema_version": 1, "profile": 3}', "damaged run record: AttributeError"),
-    ],
-)
-def test_what_is_no_record(tmp_path: Path, content: str, message: str) -> None:
-    path = tmp_path / "r.json"
-    path.write_text(content)
-    with pytest.raises(UsageError, match=message):
-        comparison.read(path)
-
-
-def test_every_key_of_a_record_is_needed_or_not_read(tmp_path: Path) -> None:
-    """Damage is one line, whatever is missing."""
-    whole = json.loads(npu_record().to_json())
-    path = tmp_path / "r.json"
-    for key in whole:
-        path.write_text(json.dumps({name: value for name, value in whole.items() if name != key}))
-        try:
-            comparison.read(path)
-        except UsageError as error:
-            assert "\n" not in error.one_line() and str(path) in error.one_line()

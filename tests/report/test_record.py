@@ -4,11 +4,20 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from report.record import NATURES, SCHEMA_PATH, Check, Exit, Metric, Op, RunRecord, Tensor
+from report import comparison, comparison_html, comparison_text, gate
+from report.errors import UsageError
+from report.record import NATURES, SCHEMA_PATH, Check, Exit, Metric, Op, RunRecord, Tensor, read
+from tests.report.records import cpu_record, npu_record
 
 TARGET = {
     "npu": "ethos-u85-256",
@@ -75,3 +84,51 @@ def test_not_available_needs_a_reason() -> None:
 
 def test_every_run_has_its_own_id() -> None:
     assert record().run_id != record().run_id
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "cannot read the record"),
+        ("[" * 100_000, "cannot read the record"),
+        ('{"schema_version": NaN}', "NaN is no number of JSON"),
+        ("[]", "no run record: schema version None, this tool reads 1"),
+        ('{"schema_version": 7}', "schema version 7, this tool reads 1"),
+        ('{"schema_version": 1}', "damaged run record: the record: '[a-z_]+' is a required property"),
+    ],
+)
+def test_what_is_no_record(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "r.json"
+    path.write_text(content)
+    with pytest.raises(UsageError, match=message):
+        read(path)
+
+
+@given(data=st.data())
+def test_a_damaged_record_is_refused_or_readable(data: st.DataObject) -> None:
+    """Whatever is put in a record's place: one line, or a comparison and gates without a fault."""
+    document = json.loads(data.draw(st.sampled_from((npu_record(), cpu_record()))).to_json())
+    place, key = data.draw(st.sampled_from(list(places(document))))
+    values = st.sampled_from([None, -1, 10**30, 1.5, True, "", "x", [], [1], {}, {"a": None}])
+    place[key] = data.draw(values)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "r.json")
+        path.write_text(json.dumps(document))
+        try:
+            runs = comparison.read(path)
+        except UsageError as error:
+            assert "\n" not in error.one_line() and str(path) in error.one_line()
+            return
+        found = comparison.document(runs, {"": 500})
+        assert comparison_text.to_text(found) and comparison_html.to_html(found)
+        subject = gate.read(path)
+        gates = gate.check(subject, None if subject.run.failed else subject, {"ram_bytes": 1}, {})
+        assert gate.to_junit(gate.document(subject, None, gates))
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every place in a document, as what holds it and its key there."""
+    keys = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    for key in keys:
+        yield value, key
+        yield from places(value[key])
