@@ -123,6 +123,7 @@ def _run(
     profile: CpuProfile | None,
 ) -> Run:
     of, made = found["target"], found["provenance"]
+    program = made.get("pte", {})
     return Run(
         model=of["model"],
         model_sha256=made.get("model_sha256"),
@@ -132,15 +133,15 @@ def _run(
         where=_where(found["platform"]),
         output=found["exit"]["reason"] or _output(found["checks"]),
         exit_code=found["exit"]["code"],
-        program_bytes=made["pte"].get("size"),
+        program_bytes=program.get("size"),
         ram_bytes=_ram(found["memory"]),
         cpu_operators=made.get("cpu_operators"),
         metrics=metrics,
         profile=profile,
         npu=found["profile"].get(NPU),
         macs=of["macs"],
-        pte_sha256=made["pte"]["sha256"],
-        tools=made["tools"],
+        pte_sha256=program.get("sha256", ""),
+        tools=made.get("tools", {}),
         warnings=tuple(found["warnings"]),
         source=source,
     )

@@ -8,14 +8,14 @@ instruction counts never share a table.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from report import perfetto, published
+from report import perfetto, published, record
 from report.categories import CATEGORIES
+from report.comparison import NPU
 from report.cortex_a import BASELINE
 from report.cpu_profile import DEFAULT_POWER, PINNED, CpuProfile, category_rows, from_json, ratio
 from report.errors import UsageError
@@ -51,18 +51,13 @@ def read(path: Path) -> list[Group]:
     Raises:
         UsageError: it cannot be read, or is no record of a Cortex-A run that succeeded.
     """
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        profiles = list(map(from_json, data["profile"].values()))
-        reason = data["exit"]["reason"]
-        common = data["target"]["model"], data["provenance"].get("dtype", "unknown"), _where(data["platform"])
-    except OSError as error:
-        raise UsageError("cannot read the record", where=str(path), why=str(error.strerror)) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        why = f"{type(error).__name__}: {error}"
-        raise UsageError("no run record of a Cortex-A", where=str(path), why=why) from error
-    if reason or not profiles:
-        raise UsageError("a run without a good end", where=str(path), why=reason or "nothing was profiled")
+    data = record.read(path)
+    if reason := data["exit"]["reason"]:
+        raise UsageError("a run without a good end", where=str(path), why=reason)
+    profiles = [from_json(told) for key, told in data["profile"].items() if key != NPU]
+    if BASELINE not in {profile.target for profile in profiles}:
+        raise UsageError("no run record of a Cortex-A", where=str(path), why=f"no {BASELINE.name} in it")
+    common = data["target"]["model"], data["provenance"].get("dtype", "unknown"), _where(data["platform"])
     return [_group(common, profiles, n) for n in dict.fromkeys(profile.threads for profile in profiles)]
 
 
