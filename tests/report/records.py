@@ -11,14 +11,14 @@ MODEL = "a" * 64
 
 
 def npu_record(
-    target: str = "ethos-u55-128", cycles: int | None = 1000, *, nature: str = "simulated", **changes: Any
+    npu: str = "ethos-u55-128", cycles: int | None = 1000, *, nature: str = "simulated", **changes: Any
 ) -> RunRecord:
     note = "" if cycles is not None else "it was switched off"
     fields: dict[str, Any] = {
         "status": "ok",
         "exit": Exit(0),
         "target": {
-            "npu": target,
+            "npu": npu,
             "macs": 128,
             "cpu": "Cortex-M55",
             "system_config": "System",

@@ -99,7 +99,7 @@ def test_a_failed_run_passes_nothing() -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"target": "ethos-u85-256"}, "its target is ethos-u85-256, the run's ethos-u55-128"),
+        ({"npu": "ethos-u85-256"}, "its target is ethos-u85-256, the run's ethos-u55-128"),
         ({"provenance": provenance(dtype="a16w8")}, "its dtype is a16w8, the run's int8"),
     ],
 )
