@@ -51,10 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add(group, "--json", action="store_true", help="print one JSON document with the reports")
 
 
-def add_compile_options(parser: argparse.ArgumentParser) -> None:
-    """The options that say what to compile and how, shared with ``run``."""
+def add_compile_options(parser: argparse.ArgumentParser, targets: str = DEFAULT_TARGET) -> None:
+    """The options that say what to compile and how, shared with other verbs; `targets` if none is given."""
     _add_model_arguments(parser.add_argument_group("model"))
-    _add_target_arguments(parser.add_argument_group("target"))
+    _add_target_arguments(parser.add_argument_group("target"), targets)
     add_layout_arguments(parser.add_argument_group("layout"))
     _add_artefact_arguments(parser.add_argument_group("artefacts"))
 
@@ -96,7 +96,7 @@ def _add_model_arguments(group: Any) -> None:
     _add(group, "--non_strict_export", dest="strict", action="store_false", help="torch.export strict=False")
 
 
-def _add_target_arguments(group: Any) -> None:
+def _add_target_arguments(group: Any, targets: str) -> None:
     _add(
         group,
         "-t",
@@ -104,7 +104,7 @@ def _add_target_arguments(group: Any) -> None:
         action="append",
         metavar="TARGET",
         help=f"ethos-u55|u65|u85[-MACS] or cortex-a[-sme2|-sme|-neon], several with commas or by repeating "
-        f"(default {DEFAULT_TARGET})",
+        f"(default {targets})",
     )
     _add(group, "-d", "--delegate", dest="delegate", action="store_true", default=True, help="the default")
     _add(group, "--no_delegate", dest="delegate", action="store_false", help="everything on the CPU")

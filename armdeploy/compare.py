@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from aot import compile as aot_compile
-from aot.targets import DEFAULT_TARGET, find_targets
+from aot.targets import find_targets
 from armdeploy import run as run_verb
 from report import comparison, comparison_html, comparison_text
 from report.arguments import numbers_by_name
@@ -18,6 +18,9 @@ from report.comparison import Run
 from report.cortex_a import find_cpu_targets, is_cortex_a
 from report.errors import ArmdeployError, UsageError
 from report.files import write_text
+
+DEFAULT_TARGETS = "ethos-u55-128,ethos-u65-256,ethos-u85-256"
+"""One of each family."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RECORD",
         help="what run --json or compare has written; none: compile and run --model on each --target",
     )
-    aot_compile.add_compile_options(parser)
+    aot_compile.add_compile_options(parser, DEFAULT_TARGETS)
     run_verb.add_run_arguments(parser)
     group = parser.add_argument_group("compare")
     group.add_argument(
@@ -71,7 +74,7 @@ def _made(arguments: argparse.Namespace) -> Iterator[Run]:
 
     NPUs come first, since each kind has a compiler of its own.
     """
-    names = [part.strip() for word in arguments.target or [DEFAULT_TARGET] for part in word.split(",")]
+    names = [part.strip() for word in arguments.target or [DEFAULT_TARGETS] for part in word.split(",")]
     kinds = (
         [target.name for target in find_targets([name for name in names if name and not is_cortex_a(name)])],
         [target.name for target in find_cpu_targets([name for name in names if is_cortex_a(name)])],
