@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from fvp import compare, inputs, tosa
-from fvp.arm.platform import ArmFvp
 from fvp.host.executor import HostRun, execute_method
 from fvp.host.platform import HostPlatform
 from fvp.platform import Check as PlatformCheck
@@ -121,7 +120,7 @@ def _plan(request: Request) -> _Plan:
     program = pte.load(request.pte)
     method = program.method()
     report = compile_report.find(request.pte)
-    config = _target(request, program, method)
+    config = _target(request, program, method, report)
     platform, warning = choose(request.platform, config.name, request.runner)
     warnings: tuple[str, ...] = (warning,) if warning else ()
     arrays, source = choose_inputs(request, method, report)
@@ -130,8 +129,13 @@ def _plan(request: Request) -> _Plan:
     return _Plan(request, program, report, config, arrays, source, platform, warnings)
 
 
-def _target(request: Request, program: pte.Program, method: pte.Method) -> NpuConfig:
-    """The NPU that the program's command streams are for, which must be the one asked for."""
+def _target(
+    request: Request, program: pte.Program, method: pte.Method, report: CompileReport | None
+) -> NpuConfig:
+    """The NPU that the program's command streams are for, which must be the one asked for.
+
+    Without any, the one asked for or compiled for.
+    """
     asked = npu_config(request.target) if request.target else None
     for delegate in method.delegates:
         try:
@@ -151,7 +155,7 @@ def _target(request: Request, program: pte.Program, method: pte.Method) -> NpuCo
                 hint="compile for that target",
             )
         return built_for
-    return asked or npu_config("ethos-u85")
+    return asked or npu_config(report.target if report else "ethos-u85")
 
 
 def choose_inputs(
@@ -364,7 +368,7 @@ def _counters(plan: _Plan, outcome: Outcome | None) -> tuple[Metric, ...]:
             name,
             value,
             "beats" if "beat" in name else "cycles",
-            "simulated",
+            plan.platform.capabilities.nature,
             plan.platform.name,
             _counter_note(plan, name) if value is not None else outcome.counters_note,
         )
@@ -374,8 +378,8 @@ def _counters(plan: _Plan, outcome: Outcome | None) -> tuple[Metric, ...]:
 
 def _counter_note(plan: _Plan, name: str) -> str:
     """Beside cycles that the cycle model counted, how far it is from Arm's FVPs."""
-    modelled = name in _CYCLE_COUNTERS and plan.platform.name != ArmFvp.name
-    return str(ACCURACY[plan.config.family]) if modelled else ""
+    modelled = plan.platform.capabilities.nature == "simulated"
+    return str(ACCURACY[plan.config.family]) if modelled and name in _CYCLE_COUNTERS else ""
 
 
 def _estimates(plan: _Plan) -> tuple[Metric, ...]:

@@ -32,16 +32,12 @@ class Capabilities:
 
     Attributes:
         targets: NPU configuration names (``ethos-u85-256`` …) the platform can run.
-        cycles: whether cycle counts of the NPU mean anything.
-        npu_counters: whether the other NPU performance counters mean anything.
-        cpu_instructions: whether executed CPU instructions are counted.
+        nature: of the NPU's counters, see `report.record.NATURES`.
         runners: the firmware it can run, by name, the default first; () where there is no choice.
     """
 
     targets: frozenset[str]
-    cycles: bool = False
-    npu_counters: bool = False
-    cpu_instructions: bool = False
+    nature: str = "simulated"
     runners: tuple[str, ...] = ()
 
 
@@ -149,10 +145,9 @@ class Platform(abc.ABC):
         """None when the platform can run `target` on this machine, else the reason why not, in one line.
 
         Args:
+            target: one of its capabilities.
             runner: the firmware that is to run it; ignored where there is no choice.
         """
-        if target not in cls.capabilities.targets:
-            return f"the {cls.name} platform does not run {target}"
         return cls.available()
 
     @abc.abstractmethod

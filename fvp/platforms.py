@@ -39,7 +39,8 @@ def choose(name: str, target: str, runner: str | None = None) -> tuple[Platform,
         )
     reasons: list[str] = []
     for candidate in map(PLATFORMS.__getitem__, _automatic(target) if name == AUTO else [name]):
-        reason = candidate.available_for(target, runner)
+        known = target in candidate.capabilities.targets
+        reason = candidate.available_for(target, runner) if known else f"it does not run {target}"
         if reason is None:
             return candidate(), "; ".join(reasons)
         if not candidate.optional or name != AUTO:

@@ -150,7 +150,7 @@ class Aarch64Emulated(CortexAPlatform):
     """Stock qemu-aarch64: instructions are counted, by operator and class, in one thread."""
 
     name = "aarch64-emulated"
-    capabilities = Capabilities(targets=frozenset(TARGETS), cpu_instructions=True)
+    capabilities = Capabilities(targets=frozenset(TARGETS))
     emulated = True
     knows = frozenset()
 

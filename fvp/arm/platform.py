@@ -45,9 +45,7 @@ class ArmFvp(Platform):
 
     name = NAME
     optional = True
-    capabilities = Capabilities(
-        targets=frozenset(CONFIGS), cycles=True, npu_counters=True, runners=(RunnerFirmware.name,)
-    )
+    capabilities = Capabilities(targets=frozenset(CONFIGS), nature="measured", runners=(RunnerFirmware.name,))
 
     def __init__(self, program: Program | None = None) -> None:
         self._program = program
