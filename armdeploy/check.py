@@ -15,7 +15,7 @@ from report.files import write_text
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's options."""
-    parser.add_argument("record", type=Path, metavar="RECORD", help="what run --json or compare has written")
+    parser.add_argument("record", type=Path, metavar="RECORD", help="of run --json or compare")
     parser.add_argument("--baseline", type=Path, metavar="RECORD", help="an earlier run: nothing may grow")
     parser.add_argument(
         "--max",

@@ -26,9 +26,9 @@ from npu.config import NpuConfig, from_config_word, npu_config
 from npu.container import parse_velabin
 from npu.errors import NpuError
 from npu.stream import parse
-from npu.timing import document
+from npu.timing import Timing, document
 from npu.timing.accuracy import ACCURACY
-from report import compile_report, describe, pte, xnnpack
+from report import compile_report, describe, profile_text, pte, xnnpack
 from report.compile_report import CompileReport
 from report.errors import ArmdeployError, OutputMismatch, PlatformTimeout, RunFailed, UsageError
 from report.record import Check, Exit, Metric, Op, RunRecord, Tensor
@@ -280,13 +280,20 @@ def _profile(plan: _Plan, outcome: Outcome | None, calls: Sequence[int]) -> dict
     timings = outcome.timings if outcome is not None else ()
     if not timings or len(timings) != len(calls):
         return {}
-    networks = []
-    for number in dict.fromkeys(calls):
-        network = {"id": number, **document(timings[calls.index(number)]), "stream": {"first_command": 0}}
-        queue, origins = plan.report.network_origins(number) if plan.report else (None, [])
-        networks.append(network if queue is None else describe.attach_origins(network, queue, origins))
+    networks = [_network(plan, number, timings[calls.index(number)]) for number in dict.fromkeys(calls)]
     accuracy = str(ACCURACY[plan.config.family])
     return {"npu": {"nature": "simulated", "accuracy": accuracy, "networks": networks}}
+
+
+def _network(plan: _Plan, number: int, timing: Timing) -> dict[str, Any]:
+    """One delegate's operations with where they come from, and what bounds it in one sentence."""
+    network = {"id": number, **document(timing), "stream": {"first_command": 0}}
+    queue, origins = plan.report.network_origins(number) if plan.report else (None, [])
+    if queue is not None:
+        network = describe.attach_origins(network, queue, origins)
+    sentence = profile_text.bottleneck(network)
+    del network["roofline"]  # as long again as the operations, from which it follows
+    return {**network, "bottleneck": sentence}
 
 
 def compiled_provenance(program: Path, report: CompileReport | None) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def numbers_by_name(words: Sequence[str], option: str, form: str, *, named: bool
         named: a number needs a name.
 
     Raises:
-        UsageError: a word of another form, or a number that is negative or infinite.
+        UsageError: a word of another form, a number that is negative or infinite, or a name twice.
     """
     found: dict[str, float] = {}
     for word in words:
@@ -69,6 +69,8 @@ def numbers_by_name(words: Sequence[str], option: str, form: str, *, named: bool
             value = math.nan
         if not 0 <= value < math.inf or (named and not name):
             raise UsageError(f"{word!r} is not {form}", where=option)
+        if name in found:
+            raise UsageError(f"{word!r} is the second for {name or 'all'}", where=option)
         found[name] = value
     return found
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from report import profile_text
 from report.comparison_text import by_reason, shown, unit_shown
+from report.tables import plain
 
 _STYLE = Path(__file__).with_name("page.css")
 _LARGEST = 10
@@ -22,7 +23,7 @@ _LARGEST = 10
 def to_html(document: Mapping[str, Any]) -> str:
     """The whole page."""
     models = ", ".join(dict.fromkeys(run["model"] for run in document["runs"]))
-    title = escape(f"{models}: {len(document['runs'])} runs compared")
+    title = safe(f"{models}: {len(document['runs'])} runs compared")
     body = "\n".join([*_head(models, document), *_charts(document), *_each(document), *_published(document)])
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -35,14 +36,14 @@ def to_html(document: Mapping[str, Any]) -> str:
 
 
 def _head(models: str, document: Mapping[str, Any]) -> Iterator[str]:
-    yield f"<h1>{escape(models)}</h1>"
-    yield f'<p class="dim">{len(document["runs"])} runs, {escape(document["tool"])}</p>'
+    yield f"<h1>{safe(models)}</h1>"
+    yield f'<p class="dim">{len(document["runs"])} runs, {safe(document["tool"])}</p>'
     yield _table(_OVERVIEW, [_overview(run) for run in document["runs"]])
     for remark in document["remarks"]:
-        yield f'<p class="dim">{escape(remark)}</p>'
+        yield f'<p class="dim">{safe(remark)}</p>'
 
 
-_OVERVIEW = ("run", "target", "type", "system", "on", "output", "program", "RAM", "operators on the CPU")
+_OVERVIEW = ("run", "model", "target", "type", "system", "on", "output", "program", "RAM", "fallback")
 
 
 def _overview(run: Mapping[str, Any]) -> list[str]:
@@ -50,11 +51,12 @@ def _overview(run: Mapping[str, Any]) -> list[str]:
     operators = run["cpu_operators"]
     return [
         _number(run["run"]),
+        _text(run["model"]),
         _name(run["target"]),
         _name(run["dtype"]),
         _text(run["system"]),
         _text(run["where"]),
-        f'<td class="{"bad" if run["failed"] else "good"}">{escape(output)}</td>',
+        f'<td class="{"bad" if run["failed"] else "good"}">{safe(output)}</td>',
         _bytes(run["program_bytes"], "unknown"),
         _bytes(run["ram_bytes"], run["ram_note"] or "unknown"),
         _number(None if operators is None else len(operators), "no compile report"),
@@ -63,7 +65,7 @@ def _overview(run: Mapping[str, Any]) -> list[str]:
 
 def _charts(document: Mapping[str, Any]) -> Iterator[str]:
     for group in document["comparisons"]:
-        yield f"<h2>{escape(group['model'])}: {escape(group['title'])} {_nature(group['nature'])}</h2>"
+        yield f"<h2>{safe(group['model'])}: {safe(group['title'])} {_nature(group['nature'])}</h2>"
         longest = max(row["value"] or 0 for row in group["rows"])
         timed = any(row["milliseconds"] for row in group["rows"])
         head = [
@@ -91,14 +93,15 @@ def _chart_row(row: Mapping[str, Any], unit: str, longest: float, *, timed: bool
     ]
     if timed:
         cells.append(_number(None if time is None else f"{time:,.3f} ms at {row['mhz']:g} MHz"))
-    return [*cells, f'<td class="dim">{escape(row["note"])}</td>']
+    return [*cells, f'<td class="dim">{safe(row["note"])}</td>']
 
 
 def _each(document: Mapping[str, Any]) -> Iterator[str]:
     """What each run's numbers come from, folded."""
     yield "<h2>Run by run</h2>"
     for run in document["runs"]:
-        yield f"<details><summary>{run['run']}: {escape(run['target'])}, {escape(run['dtype'])}</summary>"
+        title = f"{run['run']}: {run['model']} on {run['target']}, {run['dtype']}"
+        yield f"<details><summary>{safe(title)}</summary>"
         yield from _fallback(run["cpu_operators"])
         for network in run["npu"]["networks"] if run["npu"] else ():
             yield from _network(network)
@@ -108,9 +111,9 @@ def _each(document: Mapping[str, Any]) -> Iterator[str]:
             yield "<h3>Every number</h3>"
             yield _table(("counter", "value", "unit", "nature", "source", ""), map(_metric, run["metrics"]))
         for warning in run["warnings"]:
-            yield f"<p>warning: {escape(warning)}</p>"
+            yield f"<p>warning: {safe(warning)}</p>"
         made = ", ".join(f"{name} {version}" for name, version in run["tools"].items() if version)
-        yield f'<p class="dim">{escape(made)}<br><code>{escape(run["source"])}</code></p></details>'
+        yield f'<p class="dim">{safe(made)}<br><code>{safe(run["source"])}</code></p></details>'
 
 
 def _fallback(operators: Sequence[Mapping[str, Any]] | None) -> Iterator[str]:
@@ -123,7 +126,8 @@ def _fallback(operators: Sequence[Mapping[str, Any]] | None) -> Iterator[str]:
 def _network(network: Mapping[str, Any]) -> Iterator[str]:
     largest = sorted(network["operations"], key=lambda operation: -operation["cycles"])[:_LARGEST]
     yield f"<h3>Delegate {network['id']}: {network['cycles']:,} cycles {_nature('simulated')}</h3>"
-    yield f"<p>{escape(profile_text.bottleneck(network))}</p>"
+    yield f"<p>{safe(network['bottleneck'])}</p>"
+    yield f'<p class="dim">the {len(largest)} largest of {len(network["operations"])} operations:</p>'
     head = ("id", "operation", "", "cycles", "share", "bound", "MAC use", "model")
     yield _table(head, [_operation(operation, largest[0]["cycles"]) for operation in largest])
 
@@ -178,16 +182,16 @@ def _published(document: Mapping[str, Any]) -> Iterator[str]:
     """What others have published: shown apart, in no chart and no ratio."""
     for told in document["published"]:
         date = told["date"] or told["date_note"]
-        yield f"<h2>{escape(told['title'])} {_nature('published')}</h2>"
+        yield f"<h2>{safe(told['title'])} {_nature('published')}</h2>"
         about, source = (
             "; ".join((told["model"], told["device"], told["runtime"], date)),
-            escape(told["source"]),
+            safe(told["source"]),
         )
-        yield f'<p class="dim">{escape(about)}<br><a href="{source}">{source}</a></p>'
+        yield f'<p class="dim">{safe(about)}<br><a href="{source}">{source}</a></p>'
         head = ("type", "cores", "power", "without SME2, ms", "with SME2, ms", "speed-up")
         yield _table(head, map(_latency, told["latency"]))
         for remark in told["remarks"]:
-            yield f'<p class="dim">{escape(remark)}</p>'
+            yield f'<p class="dim">{safe(remark)}</p>'
 
 
 def _latency(row: Mapping[str, Any]) -> list[str]:
@@ -203,28 +207,34 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """`rows` are cells as `_text` and `_number` make them; a heading stands as its column's cells do."""
     lines = [list(row) for row in rows]
     first = lines[0] if lines else [""] * len(head)
-    heads = [
-        f'<th class="number">{escape(name)}</th>' if 'class="number' in cell else f"<th>{escape(name)}</th>"
-        for name, cell in zip(head, first, strict=True)
-    ]
+    heads = [f'<th class="{_column(c)}">{safe(name)}</th>' for name, c in zip(head, first, strict=True)]
     body = "\n".join(f"<tr>{''.join(line)}</tr>" for line in lines)
     return f'<div class="scroll"><table>\n<tr>{"".join(heads)}</tr>\n{body}\n</table></div>'
 
 
+def _column(cell: str) -> str:
+    return next((kind for kind in ("number", "bar") if f'class="{kind}' in cell), "")
+
+
+def safe(text: str) -> str:
+    """For HTML, without what is no character."""
+    return escape(plain(text))
+
+
 def _text(text: str) -> str:
-    return f"<td>{escape(text)}</td>"
+    return f"<td>{safe(text)}</td>"
 
 
 def _name(text: str) -> str:
     """On one line."""
-    return f'<td class="name">{escape(text)}</td>'
+    return f'<td class="name">{safe(text)}</td>'
 
 
 def _number(value: int | str | None, why: str = "") -> str:
     """n/a with its reason as a tooltip where nothing is known."""
     if value is None:
-        return f'<td class="number dim" title="{escape(why)}">n/a</td>'
-    text = f"{value:,}" if isinstance(value, int) else escape(value)
+        return f'<td class="number dim" title="{safe(why)}">n/a</td>'
+    text = f"{value:,}" if isinstance(value, int) else safe(value)
     return f'<td class="number">{text}</td>'
 
 
@@ -238,4 +248,4 @@ def _bytes(value: int | None, why: str) -> str:
 
 
 def _nature(nature: str) -> str:
-    return f'<span class="nature">{escape(nature)}</span>'
+    return f'<span class="nature">{safe(nature)}</span>'

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from report import profile_text, published
-from report.tables import table
+from report import published
+from report.tables import plain, table
 
 
 def to_text(document: Mapping[str, Any]) -> str:
@@ -18,7 +18,7 @@ def to_text(document: Mapping[str, Any]) -> str:
         for text in _details(run):
             details.setdefault(text, []).append(str(run["run"]))
     lines = [f"run{'s' if len(runs) > 1 else ''} {', '.join(runs)}: {text}" for text, runs in details.items()]
-    blocks += filter(None, ("\n".join(lines), "\n".join(document["remarks"])))
+    blocks += ["\n".join(map(plain, each)) for each in (lines, document["remarks"]) if each]
     if document["published"]:
         blocks.append(published.to_text(document["published"]))
     return "\n\n".join(blocks)
@@ -31,11 +31,12 @@ def _run(run: Mapping[str, Any]) -> dict[str, Any]:
         "model": run["model"],
         "target": run["target"],
         "type": run["dtype"],
+        "system": run["system"] or None,
         "on": run["where"] or None,
-        "output": f"failed: {run['output']}" if run["failed"] else run["output"],
+        "output": "failed" if run["failed"] else run["output"],
         "program": run["program_bytes"],
         "RAM": run["ram_bytes"],
-        "CPU operators": None if operators is None else len(operators),
+        "fallback": None if operators is None else len(operators),
     }
 
 
@@ -45,7 +46,7 @@ def _group(group: Mapping[str, Any]) -> str:
         for row in rows:
             row.pop("time")
     head = f"{group['model']}: {group['title']} ({group['counter']}, {group['nature']})"
-    return f"{head}\n{table(rows)}"
+    return f"{plain(head)}\n{table(rows)}"
 
 
 def _row(row: Mapping[str, Any], unit: str) -> dict[str, Any]:
@@ -73,8 +74,10 @@ def shown(value: float, unit: str) -> str:
 
 def _details(run: Mapping[str, Any]) -> Iterator[str]:
     """What a run's numbers come from, in one line each."""
+    if run["failed"]:
+        yield f"failed: {run['output']}"
     for network in run["npu"]["networks"] if run["npu"] else ():
-        yield f"delegate {network['id']}, {profile_text.bottleneck(network)}"
+        yield f"delegate {network['id']}, {network['bottleneck']}"
     for reason, operators in by_reason(run["cpu_operators"] or []).items():
         yield f"on the CPU: {', '.join(operators)}: {reason}"
     for warning in run["warnings"]:

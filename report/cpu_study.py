@@ -15,10 +15,10 @@ from typing import Any
 
 from report import perfetto, published, record
 from report.categories import CATEGORIES
-from report.comparison import NPU
 from report.cortex_a import BASELINE
 from report.cpu_profile import DEFAULT_POWER, PINNED, CpuProfile, category_rows, from_json, ratio
 from report.errors import UsageError
+from report.runs import NPU
 from report.tables import table
 
 _CORES, _POWERS = (1, 4), (DEFAULT_POWER, PINNED)

@@ -13,16 +13,22 @@ from typing import Any
 from xml.etree import ElementTree
 
 from report import record
-from report.comparison import Run, runs_of
 from report.errors import UsageError
 from report.record import Metric
-from report.tables import table
+from report.runs import EXACT, Run, runs_of
+from report.tables import plain, table
 
-_WATCHED = ("npu_active", "instructions", "latency", "program_bytes", "ram_bytes", "cpu_operators")
+_WATCHED = (
+    *("npu_active", "instructions", "latency", "program_bytes", "ram_bytes"),
+    *("cpu_operators", "cpu_kernels", "delegates"),
+)
 """What may not grow: numbers with these names, a Cortex-A's with its mode behind them."""
 
-RUN, FALLBACK = "run", "fallback"
-"""Gates that are no numbers: the run itself, operators that were not on the CPU before."""
+RUN, OUTPUT, FALLBACK = "run", "output", "fallback"
+"""Gates that are no numbers: the run itself, how close its output is, what was not on the CPU before."""
+
+_DERIVED = "record"
+"""Source of numbers that have no nature."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +76,10 @@ def _sizes(run: Run) -> Iterator[Metric]:
         ("program_bytes", run.program_bytes, "bytes", "the record does not tell"),
         ("ram_bytes", run.ram_bytes, "bytes", "not planned when the program was compiled"),
         ("cpu_operators", operators, "operators", "no compile report was beside the program"),
+        ("cpu_kernels", len(run.kernels), "kernels", ""),
+        ("delegates", run.delegates, "delegates", ""),
     ):
-        yield Metric(name, value, unit, "estimated", "compile report", "" if value is not None else why)
+        yield Metric(name, value, unit, "estimated", _DERIVED, "" if value is not None else why)
 
 
 # --- the gates ----------------------------------------------------------------------------------------------
@@ -92,71 +100,82 @@ def check(
     Raises:
         UsageError: an unknown name, or `before` is no baseline of `now`.
     """
-    for option, names in (("--max", limits), ("--tolerance", tolerances)):
-        for name in names:
-            if name and name not in now.numbers:
-                hint = f"known: {', '.join(now.numbers)}"
-                raise UsageError(f"no number {name!r}", where=option, hint=hint)
     if now.run.failed:
         return [Gate(RUN, passed=False, detail=f"failed: {now.run.output}")]
+    known = {**now.numbers, **(before.numbers if before else {})}
+    for option, names in (("--max", limits), ("--tolerance", tolerances)):
+        for name in names:
+            if name and name not in known:
+                raise UsageError(f"no number {name!r}", where=option, hint=f"known: {', '.join(known)}")
     gates = [Gate(RUN, passed=True, detail=f"output {now.run.output}")]
-    gates += [_budget(now.numbers[name], limit) for name, limit in limits.items()]
+    gates += [_budget(name, now.numbers.get(name), limit) for name, limit in limits.items()]
     if before is not None:
         _require_baseline(now.run, before.run)
         gates += _regressions(now, before, tolerances)
     return gates
 
 
-def _budget(number: Metric, limit: float) -> Gate:
-    if number.value is None:
-        return Gate(number.name, passed=False, detail=f"n/a: {number.note}; at most {limit:,g}")
+def _budget(name: str, number: Metric | None, limit: float) -> Gate:
+    gate = f"{name} budget"
+    if number is None or number.value is None:
+        why = number.note if number else "not counted"
+        return Gate(gate, passed=False, detail=f"n/a: {why}; at most {limit:,g}")
     passed = number.value <= limit
-    return Gate(number.name, passed, f"{_said(number)}, at most {limit:,g}{_change(number.value, limit)}")
+    return Gate(gate, passed, f"{_said(number)}, at most {limit:,g}{_change(number.value, limit)}")
 
 
 def _require_baseline(now: Run, before: Run) -> None:
-    for what in ("model", "target", "dtype", "system"):
+    for what in ("model", "target", "dtype", "system", "where"):
         new, old = getattr(now, what), getattr(before, what)
         if new != old:
-            why = f"its {what} is {old or 'not told'}, the run's {new or 'not told'}"
+            name = "platform" if what == "where" else what
+            why = f"its {name} is {old or 'not told'}, the run's {new or 'not told'}"
             raise UsageError("no baseline of this run", where=before.source, why=why)
     if before.failed:
         raise UsageError("no baseline", where=before.source, why=f"that run failed: {before.output}")
 
 
 def _regressions(now: Subject, before: Subject, tolerances: Mapping[str, float]) -> Iterator[Gate]:
-    for name, old in before.numbers.items():
-        if name.startswith(_WATCHED) and old.value is not None:
-            yield _regression(name, now.numbers.get(name), old, tolerances.get(name, tolerances.get("", 0.0)))
-    yield from _fallback(now.run.cpu_operators, before.run.cpu_operators)
+    worse = before.run.output == EXACT != now.run.output
+    yield Gate(OUTPUT, not worse, f"{now.run.output}, {before.run.output} before")
+    for name in {**now.numbers, **before.numbers}:
+        if name.startswith(_WATCHED):
+            tolerance = tolerances.get(name, tolerances.get("", 0.0))
+            yield from _regression(name, now.numbers.get(name), before.numbers.get(name), tolerance)
+    yield _fallback(now.run, before.run)
 
 
-def _regression(name: str, new: Metric | None, old: Metric, tolerance: float) -> Gate:
-    value = old.value or 0
-    if new is None or new.value is None:
-        return Gate(name, passed=False, detail=f"n/a: {new.note if new else 'gone'}; {_said(old)} before")
-    if new.nature != old.nature:
-        return Gate(name, passed=False, detail=f"{_said(new)}, but {_said(old)} before: no comparison")
-    allowed = f", {tolerance:g} % more allowed" if tolerance else ""
-    passed = new.value <= value * (1 + tolerance / 100)
-    return Gate(name, passed, f"{_said(new)}, {value:,g} before{_change(new.value, value)}{allowed}")
-
-
-def _fallback(
-    now: Sequence[Mapping[str, Any]] | None, before: Sequence[Mapping[str, Any]] | None
-) -> Iterator[Gate]:
-    if now is None or before is None:
+def _regression(name: str, new: Metric | None, old: Metric | None, tolerance: float) -> Iterator[Gate]:
+    """Nothing if neither run knows the number; what only one of them knows does not pass."""
+    value, former = (number.value if number else None for number in (new, old))
+    if value is None and former is None:
         return
-    known = {operator["op"] for operator in before}
-    new = {operator["op"]: operator["reason"] for operator in now if operator["op"] not in known}
-    listed = "; ".join(f"{name}: {reason}" for name, reason in new.items())
-    yield Gate(FALLBACK, not new, f"new on the CPU: {listed}" if new else "nothing new on the CPU")
+    if new is None or old is None or value is None or former is None:
+        yield Gate(name, passed=False, detail=f"{_said(new)}, {_said(old)} before")
+    elif (new.nature, new.unit) != (old.nature, old.unit):
+        yield Gate(name, passed=False, detail=f"{_said(new)}, but {_said(old)} before: no comparison")
+    else:
+        allowed = f", {tolerance:g} % more allowed" if tolerance else ""
+        passed = value <= former * (1 + tolerance / 100)
+        yield Gate(name, passed, f"{_said(new)}, {former:,} before{_change(value, former)}{allowed}")
 
 
-def _said(number: Metric) -> str:
-    value, unit = number.value or 0, number.unit
-    nature = f" ({number.nature})" if number.source != "compile report" else ""
-    return f"{value:,g} {unit}{nature}" if isinstance(value, float) else f"{value:,} {unit}{nature}"
+def _fallback(now: Run, before: Run) -> Gate:
+    """By operator with its reason if both have a compile report, else by kernel."""
+    if now.cpu_operators is not None and before.cpu_operators is not None:
+        known = {operator["op"] for operator in before.cpu_operators}
+        found = {operator["op"]: f": {operator['reason']}" for operator in now.cpu_operators}
+    else:
+        known, found = set(before.kernels), dict.fromkeys(now.kernels, "")
+    new = "; ".join(f"{name}{reason}" for name, reason in found.items() if name not in known)
+    return Gate(FALLBACK, not new, f"new on the CPU: {new}" if new else "nothing new on the CPU")
+
+
+def _said(number: Metric | None) -> str:
+    if number is None or number.value is None:
+        return f"n/a ({number.note if number else 'not counted'})"
+    nature = f" ({number.nature})" if number.source != _DERIVED else ""
+    return f"{number.value:,} {number.unit}{nature}"
 
 
 def _change(new: float, old: float) -> str:
@@ -183,6 +202,8 @@ def _remarks(now: Run, before: Run) -> Iterator[str]:
     """What changed between the runs and may be the cause."""
     if now.model_sha256 != before.model_sha256:
         yield "the model has changed"
+    if now.inputs != before.inputs:
+        yield "the input is another one"
     for tool, version in now.tools.items():
         if before.tools.get(tool) != version:
             yield f"{tool} is {version}, was {before.tools.get(tool)}"
@@ -195,18 +216,18 @@ def to_text(found: Mapping[str, Any]) -> str:
         for gate in found["gates"]
     ]
     head = f"{found['model']} on {found['target']}"
-    return "\n".join([head, table(rows), *found["remarks"]])
+    return "\n".join([plain(head), table(rows), *map(plain, found["remarks"])])
 
 
 def to_junit(found: Mapping[str, Any]) -> str:
     """JUnit's XML, a test case for each gate."""
     failed = [gate for gate in found["gates"] if not gate["passed"]]
-    name = f"{found['model']} on {found['target']}"
+    name = plain(f"{found['model']} on {found['target']}")
     counts = {"tests": str(len(found["gates"])), "failures": str(len(failed))}
     suite = ElementTree.Element("testsuite", {"name": f"armdeploy check: {name}", **counts})
     for gate in found["gates"]:
         case = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": gate["name"]})
         kind = "system-out" if gate["passed"] else "failure"
-        ElementTree.SubElement(case, kind).text = gate["detail"]
+        ElementTree.SubElement(case, kind).text = plain(gate["detail"])
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"

@@ -127,7 +127,7 @@ def read(path: Path) -> dict[str, Any]:
         UsageError: it cannot be read, is no run record of this version, or damaged.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
+        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse, parse_float=_number)
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError("cannot read the record", where=str(path), why=str(error)) from error
     version = data.get("schema_version") if isinstance(data, dict) else None
@@ -143,15 +143,23 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is no number of JSON")
 
 
+def _number(text: str) -> float | int:
+    """A whole number is an int however it is written, as the schema takes it for one."""
+    value = float(text)
+    return int(value) if value.is_integer() else value
+
+
 def _fault(data: Any) -> str:
-    """Where and how `data` breaks the schema, "" if it does not."""
+    """Where and how `data` breaks the schema, or counts something twice; "" if it does not."""
     from jsonschema import Draft202012Validator  # takes a tenth of a second
     from jsonschema.exceptions import best_match
 
     validator = Draft202012Validator(json.loads(SCHEMA_PATH.read_text(encoding="utf-8")))
     error = best_match(validator.iter_errors(data))
     if error is None:
-        return ""
+        names = [metric["name"] for metric in data["metrics"]]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        return f"metrics: {twice} twice" if twice is not None else ""
     place = ".".join(map(str, error.absolute_path))
     return f"{place or 'the record'}: {textwrap.shorten(error.message, _SHORT)}"
 

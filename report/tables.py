@@ -18,6 +18,11 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(_line(line, widths, right) for line in cells)
 
 
+def plain(text: str) -> str:
+    """Without what moves a terminal's cursor or is no character: each such thing a space."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
 def _line(line: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
     columns = zip(line, widths, right, strict=True)
     return "  ".join(text.rjust(width) if r else text.ljust(width) for text, width, r in columns).rstrip()
@@ -28,4 +33,4 @@ def _cell(value: Any) -> str:
         return "n/a"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return plain(", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))

@@ -14,7 +14,7 @@ import pytest
 from aot import compile as aot_compile
 from armdeploy.main import main
 from fvp.virtual.run import VirtualCorstone
-from report.errors import CompileError
+from report.errors import CompileError, UsageError
 
 DATA = Path(__file__).parents[1] / "data"
 PROGRAMS = {"ethos-u55-128": "ds_cnn_u55_128.pte", "ethos-u85-256": "ds_cnn_u85_256.pte"}
@@ -66,6 +66,14 @@ def test_a_record_has_the_operations_of_its_run(records: list[Path]) -> None:
 
 
 @needs_board
+def test_a_clock_is_of_a_target(records: list[Path], capsys: pytest.CaptureFixture) -> None:
+    assert main(["compare", *map(str, records), "--clock", "ethos-u99=500"]) == 2
+    assert "no run on 'ethos-u99'; targets: ethos-u55-128, ethos-u85-256" in capsys.readouterr().err
+    assert main(["compare", *map(str, records), "--clock", "1e-320"]) == 2
+    assert "a clock is at least 0.001 MHz" in capsys.readouterr().err
+
+
+@needs_board
 def test_one_that_fails_does_not_stop_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
@@ -88,14 +96,38 @@ def test_one_that_fails_does_not_stop_the_others(
     assert [run["failed"] for run in found["runs"]] == [False, True, False]
     assert found["runs"][1]["output"] == "vela: does not fit"
     assert asked == [targets.split(","), ["ethos-u85-256"]]
+    outputs = [json.loads(path.read_text())["outputs"][0]["path"] for path in tmp_path.glob("*.record.json")]
+    assert len(set(outputs)) == 2 and all(Path(path).is_file() for path in outputs)
     kept = [json.loads((tmp_path / f"{Path(p).stem}.record.json").read_text()) for p in PROGRAMS.values()]
     assert [record["status"] for record in kept] == ["ok", "ok"]
+
+
+def test_options_that_one_target_refuses_are_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """Each target is asked alone; nothing but such refusals is one line."""
+
+    def compile_models(arguments: argparse.Namespace) -> Iterator[tuple[Path, dict]]:
+        if "ethos-u85-256" in arguments.target:
+            raise UsageError("no such mode", where="--memory_mode")
+        raise CompileError("does not fit", where="vela")
+        yield
+
+    monkeypatch.setattr(aot_compile, "compile_models", compile_models)
+    assert main(["compare", "-t", "ethos-u55-128,ethos-u85-256", "-o", str(tmp_path), "--json"]) == 4
+    found = json.loads(capsys.readouterr().out)["runs"]
+    assert [run["output"] for run in found] == ["vela: does not fit", "--memory_mode: no such mode"]
+    assert main(["compare", "-t", "ethos-u85-256", "-o", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == "armdeploy: error: --memory_mode: no such mode\n"
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["r.json", "-m", "ds_cnn"], "exclude each other"),
+        (["r.json", "-m", "ds_cnn"], "--model means nothing beside records"),
+        (["r.json", "--seed", "4"], "--seed means nothing beside records"),
+        (["-t", ","], "--target: no target"),
+        (["-m", "nothing"], "nothing"),
         (["r.json"], "r.json: cannot read the record"),
         (["r.json", "--clock", "soon"], "--clock: 'soon' is not MHZ or TARGET=MHZ"),
         (["-t", "ethos-u57"], "unknown target 'ethos-u57'"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from report.record import Check, Exit, Metric, RunRecord
+from report.record import Check, Exit, Metric, Op, RunRecord
 
 MODEL = "a" * 64
 
@@ -32,7 +32,9 @@ def npu_record(
             Metric("npu_active", cycles, "cycles", nature, "virtual", note),
             Metric("vela_cycles_total", 900, "cycles", "estimated", "Vela"),
         ),
+        "ops": (Op(0, "quantize", "kernel", "cpu"), Op(1, "EthosUBackend", "delegate", "npu")),
         "memory": {"planned_peak_bytes": 100, "scratch_peak_bytes": 20},
+        "profile": {"npu": {"nature": "simulated", "accuracy": "1 %", "networks": [network(cycles or 0)]}},
         "provenance": provenance(),
     }
     return RunRecord(**{**fields, **changes})
@@ -83,3 +85,14 @@ def profile(target: str, cost: int) -> dict[str, Any]:
         "power": "default",
         "latencies": [],
     }
+
+
+def network(cycles: int) -> dict[str, Any]:
+    """A network of two operations."""
+    traffic = dict.fromkeys(("beats_read", "beats_written", "bytes_read", "bytes_written"), 8)
+    common = {"mode": "", "share": 0.5, "macs": 9, "utilisation": 0.1, "bound": "mac", "port": ""}
+    common |= {"mac_cycles": 5, "output_cycles": 5, "decoder_cycles": 5, "traffic": {"AXI0": traffic}}
+    operation = {"cycles": cycles // 2, "module_path": "stem.0", "py_line": None, **common}
+    operations = [{"id": number, "name": name, **operation} for number, name in enumerate(("CONV", "POOL"))]
+    said = "bottleneck: the MAC array"
+    return {"id": 0, "cycles": cycles, "macs": 18, "operations": operations, "bottleneck": said}

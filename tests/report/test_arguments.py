@@ -58,5 +58,7 @@ def test_numbers_by_name() -> None:
     for word in ("fast", "-5", "a=", "nan", "inf", ""):
         with pytest.raises(UsageError, match=f"--x: {word!r} is not N"):
             numbers_by_name([word], "--x", "N")
+    with pytest.raises(UsageError, match="'a=2' is the second for a"):
+        numbers_by_name(["a=1", "a=2"], "--x", "N")
     with pytest.raises(UsageError, match="'3' is not NAME=N"):
         numbers_by_name(["3"], "--x", "NAME=N", named=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from report import comparison, comparison_html, comparison_text
+from report import comparison, comparison_html, comparison_text, runs
 from report.errors import CompileError
 from report.record import Exit, RunRecord
 from tests.report.records import cpu_record, npu_record, provenance
@@ -18,8 +18,8 @@ VOID = {"meta", "br"}
 
 
 def compare(*records: RunRecord, clocks: dict[str, float] | None = None) -> dict[str, Any]:
-    runs = [run for record in records for run in comparison.runs_of(json.loads(record.to_json()), "r.json")]
-    return comparison.document(comparison.distinct(runs), clocks or {})
+    found = [run for record in records for run in runs.runs_of(json.loads(record.to_json()), "r.json")]
+    return comparison.document(comparison.distinct(found), clocks or {})
 
 
 def groups(document: dict[str, Any]) -> dict[tuple[str, str], list[tuple[int, float | None, float | None]]]:
@@ -67,7 +67,7 @@ def test_a_failed_run_has_no_numbers_and_its_reason() -> None:
 
 
 def test_a_target_that_does_not_compile_is_a_row() -> None:
-    run = comparison.failure("net", "ethos-u55-32", "int8", CompileError("too large", where="vela"))
+    run = runs.failure("net", "ethos-u55-32", "int8", CompileError("too large", where="vela"))
     found = comparison.document([run], {})
     assert run.exit_code == 4 and not found["comparisons"]
     assert "failed: vela: too large" in comparison_text.to_text(found)
@@ -95,7 +95,7 @@ def test_what_limits_a_comparison_is_said() -> None:
     made = provenance(cpu_operators=[operator, operator], tools={"ethos-u-vela": "5.0.0"})
     found = compare(npu_record(), npu_record(cycles=900, provenance=made))
     assert "made with different versions of ethos-u-vela: 5.0.0, 5.1.0" in found["remarks"]
-    assert "NPU cycles do not contain the operators on the CPU (run 2)" in found["remarks"]
+    assert "NPU cycles do not contain what the CPU does: runs 1, 2: quantize" in found["remarks"]
     assert "run 2: on the CPU: aten::topk: Vela has no such operator" in comparison_text.to_text(found)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from report import gate
 from report.errors import UsageError
-from report.record import Exit, RunRecord
+from report.record import Check, Exit, Metric, Op, RunRecord
 from tests.report.records import cpu_record, npu_record, provenance
 
 TOPK = {"op": "aten::topk", "reason": "Vela has no such operator"}
@@ -40,15 +40,15 @@ def test_a_budget_is_the_largest_value() -> None:
     found = check(
         npu_record(cycles=1001), limits={"npu_active": 1000, "ram_bytes": 119, "program_bytes": 4096}
     )
-    assert failing(found) == ["npu_active", "ram_bytes"]
-    assert found["npu_active"].detail == "1,001 cycles (simulated), at most 1,000 (+0.1 %)"
-    assert found["ram_bytes"].detail == "120 bytes, at most 119 (+0.8 %)"
+    assert failing(found) == ["npu_active budget", "ram_bytes budget"]
+    assert found["npu_active budget"].detail == "1,001 cycles (simulated), at most 1,000 (+0.1 %)"
+    assert found["ram_bytes budget"].detail == "120 bytes, at most 119 (+0.8 %)"
 
 
 def test_unknown_passes_no_budget() -> None:
     found = check(npu_record(cycles=None), limits={"npu_active": 10**9})
-    assert failing(found) == ["npu_active"]
-    assert "n/a: it was switched off" in found["npu_active"].detail
+    assert failing(found) == ["npu_active budget"]
+    assert "n/a: it was switched off" in found["npu_active budget"].detail
 
 
 def test_the_same_run_is_no_regression() -> None:
@@ -79,6 +79,45 @@ def test_a_number_that_is_gone_or_of_another_nature_is_a_regression() -> None:
     assert "no comparison" in found["npu_active"].detail
 
 
+def test_a_baseline_that_does_not_know_a_number_passes_none() -> None:
+    assert failing(check(npu_record(), npu_record(cycles=None))) == ["npu_active"]
+    assert failing(check(npu_record(), npu_record(metrics=()))) == ["npu_active"]
+    found = check(npu_record(), npu_record(provenance=provenance(cpu_operators=None)))
+    assert failing(found) == ["cpu_operators"]
+
+
+def test_another_unit_is_no_comparison() -> None:
+    kilo = (Metric("npu_active", 1, "kilocycles", "simulated", "virtual"),)
+    assert failing(check(npu_record(metrics=kilo), npu_record())) == ["npu_active"]
+
+
+def test_without_compile_reports_kernels_tell() -> None:
+    made = provenance(cpu_operators=None)
+    ops = (Op(0, "quantize", "kernel", "cpu"), Op(1, "aten::fmod.out", "kernel", "cpu"))
+    found = check(npu_record(ops=ops, provenance=made), npu_record(provenance=made))
+    assert failing(found) == ["cpu_kernels", "fallback"]
+    assert found["fallback"].detail == "new on the CPU: aten::fmod.out"
+
+
+def test_an_output_that_is_no_longer_exact_is_a_regression() -> None:
+    near = npu_record(checks=(Check("output", "pass", "within 1e-3 of the host reference"),))
+    assert failing(check(near, npu_record())) == ["output"]
+    assert failing(check(npu_record(), near)) == failing(check(near, near)) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"checks": ()},
+        {"checks": (Check("output", "not run", "no reference"),)},
+        {"checks": (Check("output", "pass", "exact"), Check("end marker", "fail", "none", "evidence"))},
+        {"status": "wrong_output"},
+    ],
+)
+def test_a_good_exit_code_alone_is_no_success(changes: dict[str, Any]) -> None:
+    assert failing(check(npu_record(**changes), limits={"npu_active": 10**9})) == ["run"]
+
+
 def test_a_new_fallback_is_named_with_its_reason() -> None:
     before, now = npu_record(), npu_record(provenance=provenance(cpu_operators=[TOPK]))
     found = check(now, before)
@@ -100,6 +139,7 @@ def test_a_failed_run_passes_nothing() -> None:
     ("changes", "why"),
     [
         ({"npu": "ethos-u85-256"}, "its target is ethos-u85-256, the run's ethos-u55-128"),
+        ({"platform": {"kind": "fvp"}}, "its platform is fvp, the run's virtual, corstone-300"),
         ({"provenance": provenance(dtype="a16w8")}, "its dtype is a16w8, the run's int8"),
     ],
 )
@@ -128,6 +168,7 @@ def test_junit_has_a_case_for_each_gate() -> None:
     found = gate.document(now, None, gate.check(now, None, {"npu_active": 5, "ram_bytes": 500}, {}))
     suite = ElementTree.fromstring(gate.to_junit(found))
     assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
+    ElementTree.fromstring(gate.to_junit({**found, "model": "\x1b[31m\ud800"}))
     (failure,) = suite.iter("failure")
     assert failure.text == "7 cycles (simulated), at most 5 (+40.0 %)"
-    assert [case.get("name") for case in suite] == ["run", "npu_active", "ram_bytes"]
+    assert [case.get("name") for case in suite] == ["run", "npu_active budget", "ram_bytes budget"]

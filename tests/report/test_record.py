@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from report import comparison, comparison_html, comparison_text, gate
+from report import comparison, comparison_html, comparison_text, gate, runs
 from report.errors import UsageError
 from report.record import NATURES, SCHEMA_PATH, Check, Exit, Metric, Op, RunRecord, Tensor, read
 from tests.report.records import cpu_record, npu_record
@@ -115,11 +115,11 @@ def test_a_damaged_record_is_refused_or_readable(data: st.DataObject) -> None:
         path = Path(folder, "r.json")
         path.write_text(json.dumps(document))
         try:
-            runs = comparison.read(path)
+            read_back = runs.read(path)
         except UsageError as error:
             assert "\n" not in error.one_line() and str(path) in error.one_line()
             return
-        found = comparison.document(runs, {"": 500})
+        found = comparison.document(read_back, {"": 500})
         assert comparison_text.to_text(found) and comparison_html.to_html(found)
         subject = gate.read(path)
         gates = gate.check(subject, None if subject.run.failed else subject, {"ram_bytes": 1}, {})
