@@ -95,7 +95,8 @@ def _origins(tosa: bytes, nodes: Mapping[str, Any]) -> tuple[Origin, ...]:
 def source_line(node: Any) -> str:
     """``file.py:12`` of the innermost call in the model's own code, "" if there is none."""
     calls = _CALL.findall(node.meta.get("stack_trace") or "")
-    own = [(file, line) for file, line in calls if not file.startswith(_framework_folders())]
+    foreign = (*_framework_folders(), "<")  # "<": code that torch generated
+    own = [(file, line) for file, line in calls if not file.startswith(foreign)]
     return f"{PurePath(own[-1][0]).name}:{own[-1][1]}" if own else ""
 
 
