@@ -93,7 +93,7 @@ def _chart_row(row: Mapping[str, Any], unit: str, longest: float, *, timed: bool
     ]
     if timed:
         cells.append(_number(None if time is None else f"{time:,.3f} ms at {row['mhz']:g} MHz"))
-    return [*cells, f'<td class="dim">{safe(row["note"])}</td>']
+    return [*cells, f'<td class="note">{safe(row["note"])}</td>']
 
 
 def _each(document: Mapping[str, Any]) -> Iterator[str]:
