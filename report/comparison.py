@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs side by side: what each costs, and which costs may be compared.
 
-Costs are compared only if they are of the same
-counter, unit and nature (`report.record.NATURES`) and of the same model: cycles of an NPU, instructions of a
-CPU and milliseconds have no common unit. A run that failed has no costs.
+Costs are compared only if they are of the same counter, unit and nature (`report.record.NATURES`) and of the
+same model: cycles of an NPU, instructions of a CPU and milliseconds have no common unit. A run that failed
+has no costs.
 """
 
 from __future__ import annotations
