@@ -200,6 +200,7 @@ def _run_platform(plan: _Plan, reference: HostRun) -> tuple[Outcome | None, Armd
         output_specs=tuple((output.shape, output.dtype) for output in reference.outputs),
         runner=plan.request.runner,
         memory_mode=_compiled(plan, "memory_mode", None),
+        system_config=_compiled(plan, "system_config", None),
     )
     try:
         return plan.platform.run(job), None

@@ -53,7 +53,7 @@ class Job:
         verbose: stream the platform's console to standard error while it runs.
         output_specs: shape and element type of every output, in order.
         runner: the firmware, one of the platform's `runners`; None takes the default.
-        memory_mode: what the program was compiled for, Vela's name; None where it is not known.
+        system_config, memory_mode: what the program was compiled for, Vela's names; None where not known.
         run_id: a name that the firmware repeats at its end.
     """
 
@@ -65,6 +65,7 @@ class Job:
     output_specs: tuple[OutputSpec, ...]
     runner: str | None = None
     memory_mode: str | None = None
+    system_config: str | None = None
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 

@@ -73,6 +73,7 @@ def _row(number: int, run: Run) -> dict[str, Any]:
         "dtype": run.dtype,
         "system": run.system,
         "where": run.where,
+        "timing_adapter": run.timing,
         "output": run.output,
         "failed": run.failed,
         "program_bytes": run.program_bytes,

@@ -113,6 +113,7 @@ def _each(document: Mapping[str, Any]) -> Iterator[str]:
         for warning in run["warnings"]:
             yield f"<p>warning: {safe(warning)}</p>"
         made = ", ".join(f"{name} {version}" for name, version in run["tools"].items() if version)
+        made += f", memory timing {run['timing_adapter']}" if run["timing_adapter"] else ""
         yield f'<p class="dim">{safe(made)}<br><code>{safe(run["source"])}</code></p></details>'
 
 

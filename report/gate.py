@@ -125,10 +125,10 @@ def _budget(name: str, number: Metric | None, limit: float) -> Gate:
 
 
 def _require_baseline(now: Run, before: Run) -> None:
-    for what in ("model", "target", "dtype", "system", "where"):
+    for what in ("model", "target", "dtype", "system", "where", "timing"):
         new, old = getattr(now, what), getattr(before, what)
         if new != old:
-            name = "platform" if what == "where" else what
+            name = {"where": "platform", "timing": "memory timing"}.get(what, what)
             why = f"its {name} is {old or 'not told'}, the run's {new or 'not told'}"
             raise UsageError("no baseline of this run", where=before.source, why=why)
     if before.failed:

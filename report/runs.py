@@ -26,6 +26,7 @@ class Run:
     Attributes:
         target: as `armdeploy` spells it, with the number of threads where that is not one.
         dtype, system, where: of the program; system configuration and memory mode; the platform.
+        timing: of the memories, by name of the timing adapters' profile.
         output: EXACT or CLOSE to its reference, or why the run failed.
         exit_code: of the run; its numbers do not count if it failed.
         program_bytes, ram_bytes: of the .pte; of the planned memory and the NPU's scratch. None is unknown.
@@ -53,6 +54,7 @@ class Run:
     profile: CpuProfile | None = None
     npu: Mapping[str, Any] | None = None
     macs: int | None = None
+    timing: str = ""
     pte_sha256: str = ""
     inputs: tuple[str, ...] = ()
     tools: Mapping[str, Any] = field(default_factory=dict)
@@ -132,6 +134,7 @@ def _run(
         profile=profile,
         npu=found["profile"].get(NPU),
         macs=of["macs"],
+        timing=found["platform"].get("timing_adapter", ""),
         pte_sha256=program.get("sha256", ""),
         inputs=tuple(tensor["sha256"] for tensor in found["inputs"]),
         tools=made.get("tools", {}),

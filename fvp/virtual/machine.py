@@ -43,7 +43,7 @@ from fvp.virtual.process import GuestMemory
 from fvp.virtual.semihosting import Exit, Semihosting, Settings
 from fvp.virtual.traps import SEMIHOSTING, is_supervisor_call
 from npu.config import NpuConfig
-from npu.timing import default_profile, timing_profile
+from npu.timing import TimingProfile, default_profile, timing_profile
 from report.errors import PlatformTimeout, RunFailed
 
 _THUMB_BIT = 1 << 24
@@ -100,11 +100,14 @@ class Machine:
         console: where the UART goes.
         deadline: ends NPU jobs that take too long.
         semihosting: what semihosting calls get; without it they are faults.
+        timing: of the memories while firmware programs no timing adapter; None takes what Arm's ML evaluation
+            kit programs for the NPU, or nothing on a board without adapters.
         report: told in one line of what the guest was refused.
 
     Attributes:
         npu: the NPU device, with the jobs it has run.
         clock: the virtual clock.
+        adapters: timing of the memories.
         stops: how often the guest has stopped.
         faults: what went wrong, in the order it did.
     """
@@ -119,13 +122,15 @@ class Machine:
         deadline: Deadline,
         *,
         semihosting: Settings | None = None,
+        timing: TimingProfile | None = None,
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._board, self._image, self._memory = board, image, memory
         self._console, self._deadline = console, deadline
         self.clock, self._nvic, self._bus = Clock(), Nvic(), Bus()
         adapted = any(slot.model == "timing-adapter" for slot in board.devices)
-        self._adapters = TimingAdapters(default_profile(npu) if adapted else timing_profile("none"))
+        assumed = (timing or default_profile(npu)) if adapted else timing_profile("none")
+        self.adapters = TimingAdapters(assumed)
         self.faults: list[str] = []
         self._accesses: dict[int, Access] = {}
         self._systick = SysTick(self.clock, lambda: self._nvic.pend(SYSTICK))
@@ -146,14 +151,14 @@ class Machine:
             keep_going = functools.partial(self._deadline.remaining, "the NPU was running")
             system = SystemMemory(self._board.memories, self._memory, keep_going)
             interrupt = functools.partial(self._nvic.set_line, irq)
-            self.npu = EthosU(npu, system, interrupt, self._adapters.profile)
+            self.npu = EthosU(npu, system, interrupt, self.adapters.profile)
             return self.npu
         models: Mapping[str, Callable[[], Device]] = {
             "scs": lambda: self._scs,
             "ignore": Ignore,
             "fpgaio": lambda: FpgaIo(self.clock),
             "cmsdk-uart": lambda: CmsdkUart(self._console),
-            "timing-adapter": lambda: self._adapters,
+            "timing-adapter": lambda: self.adapters,
             "trace": lambda: Trace(self.clock),
         }
         return models[slot.model]()

@@ -24,6 +24,8 @@ from fvp.virtual.process import GuestGone, QemuProcess
 from fvp.virtual.runner import RunnerFirmware
 from fvp.workload import restored, workload
 from npu.config import CONFIGS, Family, npu_config
+from npu.timing import TimingProfile, profile_for
+from npu.timing.profile import UnknownProfile
 from report.errors import ArmdeployError, PlatformTimeout, RunFailed, UsageError
 
 NAME = "virtual"
@@ -167,6 +169,7 @@ class _Run:
             self._console,
             deadline,
             semihosting=firmware.semihosting(),
+            timing=_timing(self._job),
         )
         return machine, machine.run(client, firmware.hooks(self._console, memory))
 
@@ -198,7 +201,7 @@ class _Run:
             npu_jobs=len(jobs),
             timings=tuple(job.timing for job in jobs if job.timing is not None),
             stops=machine.stops,
-            provenance=self._provenance(),
+            provenance={**self._provenance(), "timing_adapter": machine.adapters.profile().name},
             remarks=prepared.remarks,
         )
 
@@ -213,6 +216,16 @@ class _Run:
             "runner": self._firmware.name,
             "firmware_sha256": image.sha256,
         }
+
+
+def _timing(job: Job) -> TimingProfile | None:
+    """What ExecuTorch's own runner programs for the system that the program is compiled for, if known."""
+    if job.system_config is None or job.memory_mode is None:
+        return None
+    try:
+        return profile_for(job.system_config, job.memory_mode)
+    except UnknownProfile:
+        return None
 
 
 def _counters_note(jobs: Sequence[NpuJob]) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from aot import artefact, npu_profile
 from fvp.platform import Job
 from fvp.virtual import mlek, tools
 from fvp.virtual.gdb import GdbClient
@@ -264,3 +265,17 @@ def test_missing_pieces_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert "apt-get install cmake" in str(FIRMWARES["ours"].missing(Family.U85))
     for family, board in FIRMWARES["mlek"].boards.items():
         assert board in str(FIRMWARES["mlek"].missing(family))
+
+
+@needs_platform
+def test_memory_is_timed_for_the_system_that_the_program_is_for() -> None:
+    """As `armdeploy profile` does; what has no timing of ExecuTorch's takes the evaluation kit's."""
+    system, mode = "Ethos_U55_High_End_Embedded", "Shared_Sram"
+    stem = next(stem for stem in PROGRAMS if stem.endswith("u55_128"))
+    run, _ = job(stem, runner="ours", system_config=system, memory_mode=mode)
+    outcome = VirtualCorstone().run(run)
+    assert outcome.provenance["timing_adapter"] == f"executorch:{system}:{mode}"
+    profile = npu_profile.profile(artefact.read(run.pte), npu_profile.Wanted(system, mode))
+    assert [timing.total for timing in outcome.timings] == [each["cycles"] for each in profile["networks"]]
+    outcome = VirtualCorstone().run(dataclasses.replace(run, system_config="Other"))
+    assert outcome.provenance["timing_adapter"] == "mlek:ta_config_u55_high_end"

@@ -140,6 +140,10 @@ def test_a_failed_run_passes_nothing() -> None:
     [
         ({"npu": "ethos-u85-256"}, "its target is ethos-u85-256, the run's ethos-u55-128"),
         ({"platform": {"kind": "fvp"}}, "its platform is fvp, the run's virtual, corstone-300"),
+        (
+            {"platform": {"kind": "virtual", "board": "corstone-300", "timing_adapter": "none"}},
+            "its memory timing is none, the run's not told",
+        ),
         ({"provenance": provenance(dtype="a16w8")}, "its dtype is a16w8, the run's int8"),
     ],
 )
