@@ -13,7 +13,7 @@ from npu.featuremap import FeatureMap, Store, load, load_into
 from npu.isa import Layout, Storage
 from npu.memory import ArrayMemory
 
-SIZE = 1 << 16
+SIZE = 1 << 17
 
 
 def address(fm: FeatureMap, y: int, x: int, c: int) -> int:
@@ -51,8 +51,9 @@ def feature_maps(draw: st.DrawFn) -> FeatureMap:
     pixel = depth * dtype.itemsize if layout is Layout.NHWC else 16 * dtype.itemsize
     row = pixel * width * (1 if layout is Layout.NHWC else bricks) + 16 * draw(st.integers(0, 2))
     sign = draw(st.sampled_from([1, -1]))
-    # Four tiles far apart, each in the middle of its own quarter so that strides may be negative.
-    bases = tuple(16 * (512 + 1024 * tile) for tile in draw(st.permutations(range(4))))
+    # Four tiles far apart, each in the middle of its own quarter so that strides may be negative; the largest
+    # takes six rows of 2,336 bytes.
+    bases = tuple(16 * (1024 + 2048 * tile) for tile in draw(st.permutations(range(4))))
     return FeatureMap(
         shape=(height, width, depth),
         dtype=dtype,
