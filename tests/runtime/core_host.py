@@ -112,7 +112,8 @@ def executorch_outputs(chosen: Case, times: int = 1) -> list[tuple[bytes, ...]]:
     """Bytes of the outputs of each of `times` executions on the runtime of the executorch wheel."""
     from executorch.runtime import Runtime
 
-    method = Runtime.get().load_program(chosen.pte).load_method(chosen.method)
+    program = Runtime.get().load_program(chosen.pte)  # has to outlive its method
+    method = program.load_method(chosen.method)
     assert method is not None
     return [tuple(bytes_of(o) for o in method.execute(list(chosen.inputs))) for _ in range(times)]
 

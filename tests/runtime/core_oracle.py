@@ -19,7 +19,8 @@ from executorch.runtime import Runtime
 def code_of(path: Path) -> int:
     """Error code of loading and executing the method "forward" with inputs of ones."""
     try:
-        method = Runtime.get().load_program(path.read_bytes()).load_method("forward")
+        program = Runtime.get().load_program(path.read_bytes())  # owns what its method reads
+        method = program.load_method("forward")
         if method is None:
             return 0x12
         meta = method.metadata

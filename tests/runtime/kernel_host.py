@@ -249,7 +249,8 @@ def run_executorch(builder: ProgramBuilder) -> tuple[torch.Tensor, ...]:
     from executorch.runtime import Runtime
 
     pte = builder.build()  # the runtime does not copy it
-    method = Runtime.get().load_program(pte).load_method("forward")
+    program = Runtime.get().load_program(pte)  # has to outlive its method
+    method = program.load_method("forward")
     assert method is not None
     block = [torch.frombuffer(bytearray(builder.block), dtype=torch.uint8)] if builder.block else []
     results = method.execute(block)
