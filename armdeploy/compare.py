@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from aot import compile as aot_compile
@@ -52,8 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare; the exit code is that of the worst run."""
     clocks = numbers_by_name(arguments.clock, "--clock", "MHZ or TARGET=MHZ")
-    found = list(_read(arguments) if arguments.records else _made(arguments))
-    _check_clocks(clocks, found)
+    found = _read(arguments, clocks) if arguments.records else _made(arguments, clocks)
     distinct = comparison.distinct(found)
     document = comparison.document(distinct, clocks)
     if arguments.html is not None:
@@ -65,17 +64,17 @@ def run(arguments: argparse.Namespace) -> int:
 _WITH_RECORDS = ("records", "clock", "html", "json", "verb", "parser")
 
 
-def _read(arguments: argparse.Namespace) -> Iterator[Run]:
+def _read(arguments: argparse.Namespace, clocks: Mapping[str, float]) -> list[Run]:
     """Raises UsageError for an option that says how to compile or run."""
     for name, value in vars(arguments).items():
         if name not in _WITH_RECORDS and value != arguments.parser.get_default(name):
             raise UsageError(f"--{name} means nothing beside records", where="compare")
-    for path in arguments.records:
-        yield from runs.read(path)
+    found = [each for path in arguments.records for each in runs.read(path)]
+    _check_clocks(clocks, {each.target for each in found})
+    return found
 
 
-def _check_clocks(clocks: Mapping[str, float], found: Sequence[Run]) -> None:
-    targets = {each.target for each in found}
+def _check_clocks(clocks: Mapping[str, float], targets: Collection[str]) -> None:
     for target, mhz in clocks.items():
         if target and target not in targets:
             hint = f"targets: {', '.join(sorted(targets))}"
@@ -87,7 +86,7 @@ def _check_clocks(clocks: Mapping[str, float], found: Sequence[Run]) -> None:
 # --- one model on several targets ---------------------------------------------------------------------------
 
 
-def _made(arguments: argparse.Namespace) -> list[Run]:
+def _made(arguments: argparse.Namespace, clocks: Mapping[str, float]) -> list[Run]:
     """Compile and run for each target; what fails is told and does not keep the others from running.
 
     NPUs come first, since each kind has a compiler of its own.
@@ -102,6 +101,7 @@ def _made(arguments: argparse.Namespace) -> list[Run]:
     )
     if not any(kinds):
         raise UsageError("no target", where="--target", hint="see armdeploy targets")
+    _check_clocks(clocks, [target for kind in kinds for target in kind])
     found: list[Run] = []
     errors: list[ArmdeployError] = []
     for target, outcome in (each for kind in kinds for each in _compiled(arguments, kind)):

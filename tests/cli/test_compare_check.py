@@ -128,6 +128,7 @@ def test_options_that_one_target_refuses_are_its_row(
         (["r.json", "--seed", "4"], "--seed means nothing beside records"),
         (["-t", ","], "--target: no target"),
         (["-m", "nothing"], "nothing"),
+        (["--clock", "ethos-u85-128=5"], "no run on 'ethos-u85-128'; targets: ethos-u55-128, ethos-u65-256"),
         (["r.json"], "r.json: cannot read the record"),
         (["r.json", "--clock", "soon"], "--clock: 'soon' is not MHZ or TARGET=MHZ"),
         (["-t", "ethos-u57"], "unknown target 'ethos-u57'"),
