@@ -80,8 +80,4 @@ def _network(network: Network, stream: CommandStream, found: timing.Timing) -> d
         **timing.document(found),
         "stream": {"first_command": stream.base_offset},
     }
-    return (
-        document
-        if network.queue is None
-        else describe.attach_origins(document, network.queue, network.origins)
-    )
+    return describe.attach_origins(document, network.queue, network.origins)

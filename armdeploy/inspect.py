@@ -118,4 +118,4 @@ def _network(path: Path, network: artefact.Network, *, commands: bool) -> dict[s
     except NpuError as error:
         why = f"{type(error).__name__}: {error}"
         raise UsageError(f"damaged network {network.number}", where=str(path), why=why) from error
-    return found if network.queue is None else describe.attach_origins(found, network.queue, network.origins)
+    return describe.attach_origins(found, network.queue, network.origins)

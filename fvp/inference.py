@@ -289,9 +289,8 @@ def _profile(plan: _Plan, outcome: Outcome | None, calls: Sequence[int]) -> dict
 def _network(plan: _Plan, number: int, timing: Timing) -> dict[str, Any]:
     """One delegate's operations with where they come from, and what bounds it in one sentence."""
     network = {"id": number, **document(timing), "stream": {"first_command": 0}}
-    queue, origins = plan.report.network_origins(number) if plan.report else (None, [])
-    if queue is not None:
-        network = describe.attach_origins(network, queue, origins)
+    if plan.report is not None:
+        network = describe.attach_origins(network, *plan.report.network_origins(number))
     sentence = profile_text.bottleneck(network)
     del network["roofline"]  # as long again as the operations, from which it follows
     return {**network, "bottleneck": sentence}

@@ -198,8 +198,7 @@ def _remarks(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _measured(run: Run) -> bool:
-    known = (metric for metric in run.metrics if metric.name in COUNTERS and metric.value is not None)
-    return any(metric.nature == "measured" for metric in known)
+    return any(metric.name == "latency" and metric.value is not None for metric in run.metrics)
 
 
 def _named(numbers: Sequence[int]) -> str:

@@ -98,15 +98,17 @@ def _tflite_tensor(tensor: TfliteTensor) -> dict[str, Any]:
 
 def attach_origins(
     network: Mapping[str, Any],
-    queue: Mapping[int, QueuedOperation],
+    queue: Mapping[int, QueuedOperation] | None,
     origins: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     """`network` (of `npu.listing`) with the TOSA operator, module and line of each operation.
 
     Args:
-        queue: Vela's account, by offset from the first register command.
+        queue: Vela's account, by offset from the first register command; None leaves the network as it is.
         origins: of the compile report: index, tosa, operator, module_path and line of each TOSA operator.
     """
+    if queue is None:
+        return dict(network)
     by_index = {origin["index"]: origin for origin in origins}
     first = network["stream"]["first_command"]
     operations = []

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 
 from report import record
 from report.errors import UsageError
-from report.record import Metric
-from report.runs import EXACT, Run, runs_of
+from report.record import EXACT, Metric
+from report.runs import Run, runs_of
 from report.tables import plain, table
 
 _WATCHED = (
@@ -28,7 +28,7 @@ RUN, OUTPUT, FALLBACK = "run", "output", "fallback"
 """Gates that are no numbers: the run itself, how close its output is, what was not on the CPU before."""
 
 _DERIVED = "record"
-"""Source of numbers that have no nature."""
+"""Source of numbers that are facts of the program: the nature that a `Metric` wants is not shown."""
 
 
 @dataclass(frozen=True)

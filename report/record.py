@@ -10,7 +10,7 @@ import dataclasses
 import json
 import textwrap
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -22,6 +22,9 @@ SCHEMA_VERSION = 1
 _SHORT = 160
 """Characters of a fault, which may quote half a record."""
 SCHEMA_PATH = Path(__file__).with_name("run_record.schema.json")
+
+EXACT, CLOSE = "exact", "close"
+"""How an output compares; what a comparison's detail begins with if it is the first."""
 
 NATURES = ("estimated", "simulated", "emulated-count", "measured", "published")
 """Where a number comes from: a static formula, an executed model, instructions counted by an emulator,
@@ -50,6 +53,11 @@ class Check:
     result: str
     detail: str
     kind: str = "comparison"
+
+
+def agreement(details: Iterable[str]) -> str:
+    """How close an output is by the details of its comparisons that passed: EXACT if all of them are."""
+    return EXACT if all(detail.startswith(EXACT) for detail in details) else CLOSE
 
 
 @dataclass(frozen=True)

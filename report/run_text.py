@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from report.errors import UsageError
-from report.record import Check, Metric, RunRecord, Tensor
+from report.record import Check, Metric, RunRecord, Tensor, agreement
 
 _PREVIEW = 8
 
@@ -34,8 +34,8 @@ def verdict(record: RunRecord) -> str:
     """The last line: ``output check: exact``, ``… close``, or why there is none."""
     if record.exit.code != 0:
         return f"output check: failed: {record.exit.reason}"
-    passed = [c for c in record.checks if c.kind == "comparison" and c.result == "pass"]
-    return "output check: " + ("exact" if all(c.detail.startswith("exact") for c in passed) else "close")
+    passed = [c.detail for c in record.checks if c.kind == "comparison" and c.result == "pass"]
+    return f"output check: {agreement(passed)}"
 
 
 def line(key: str, text: str) -> str:

@@ -11,12 +11,10 @@ from typing import Any
 from report import record
 from report.cpu_profile import CpuProfile, from_json
 from report.errors import ArmdeployError, RunFailed
-from report.record import Metric
+from report.record import Metric, agreement
 
 NPU = "npu"
 """Of a record's profiles, the one that is of no CPU."""
-
-EXACT, CLOSE = "exact", "close"
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class Run:
         target: as `armdeploy` spells it, with the number of threads where that is not one.
         dtype, system, where: of the program; system configuration and memory mode; the platform.
         timing: of the memories, by name of the timing adapters' profile.
-        output: EXACT or CLOSE to its reference, or why the run failed.
+        output: see `report.record.agreement`, or why the run failed.
         exit_code: of the run; its numbers do not count if it failed.
         program_bytes, ram_bytes: of the .pte; of the planned memory and the NPU's scratch. None is unknown.
         cpu_operators: those outside delegates with their reasons, None where no compile report tells.
@@ -157,7 +155,7 @@ def _verdict(found: Mapping[str, Any]) -> tuple[str, int]:
     passed = [c["detail"] for c in checks if (c["kind"], c["result"]) == ("comparison", "pass")]
     if failed or found["status"] != "ok" or not passed:
         return failed[0] if failed else "no output was compared", RunFailed.exit_code
-    return EXACT if all(detail.startswith(EXACT) for detail in passed) else CLOSE, 0
+    return agreement(passed), 0
 
 
 def _ram(memory: Mapping[str, Any]) -> int | None:
