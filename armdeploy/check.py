@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="largest value of a counter or of program_bytes, ram_bytes, cpu_operators, cpu_kernels, delegates",
+        help="largest value of a counter, program_bytes, ram_bytes, cpu_operators, cpu_kernels or delegates",
     )
     parser.add_argument(
         "--tolerance",
